@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).parents[2]
 SOURCES = REPOSITORY / "src" / "setnet"
 
 # Who has one of these talks to another machine, or listens.
-PARAMETERS = {"host", "port", "uri", "download"}
+PARAMETERS = {"host", "port", "uri"}
 # What they are given decides: a model by name, photos by an address such as s3://bucket.
 BY_ARGUMENT = {
     "setnet models add",
@@ -66,4 +66,3 @@ def test_no_other_part_of_the_sources_can_reach_the_network() -> None:
 def test_the_security_policy_points_to_the_one_list() -> None:
     policy = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
     assert "docs/privacy.md#what-uses-the-network" in policy
-    assert "--download" not in policy

@@ -17,7 +17,7 @@ ENVIRONMENT = {
     "SETNET_LIBRARY": "the library, unless `--library` names another",
     "SETNET_TOKEN": "the token that clients of `setnet serve` must show",
     "SETNET_MODELS": "a TOML file with models of your own, or its folder",
-    "SETNET_CACHE": "where downloaded models and the checksums of model files are kept",
+    "SETNET_CACHE": "where adapted copies of models are kept",
     "SETNET_KERNELS": "the kernels, by default the fastest that the processor can run: `avx512` or `avx2` on "
     "x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy)",
     "SETNET_VIDEO_HARDWARE": "`off` decodes videos without graphics hardware",

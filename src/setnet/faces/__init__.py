@@ -32,7 +32,6 @@ __all__ = [
     "add_model",
     "add_model_file",
     "describe_faces",
-    "download_model",
     "extract_faces",
     "identify_file",
     "load_descriptor",
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
         KnownFile,
         add_model,
         add_model_file,
-        download_model,
         identify_file,
         remove_model,
     )
@@ -92,7 +90,6 @@ else:
         "add_model": "user_models",
         "add_model_file": "user_models",
         "describe_faces": "pipeline",
-        "download_model": "user_models",
         "extract_faces": "pipeline",
         "identify_file": "user_models",
         "load_descriptor": "sessions",

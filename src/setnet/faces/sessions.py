@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from setnet.faces.registry import (
 )
 from setnet.faces.yunet import YuNet
 
-_LOCK = threading.RLock()  # a detector opens sessions while it is loaded
+_LOCK = threading.Lock()
+_MOST_LOADED = 8  # models of one process; the one that was not used for longest is given up
 
 
 def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = False) -> Any:
@@ -46,8 +47,25 @@ def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = 
     whole_photos
         Whether the model takes images of any size.
     """
-    with _LOCK:
-        return _session(path, path.stat().st_mtime_ns, sha256, whole_photos)
+    variant = f"{ADAPTATION}{'-any-size' if whole_photos else ''}"
+    name = f"{sha256 or hash_file(path)}-{variant}-"
+    folder = registry_cache() / "adapted"
+    for kept in folder.glob(f"{name}*.onnx"):
+        with suppress(Exception):  # one that cannot be opened is made again
+            if hash_file(kept).startswith(kept.stem.removeprefix(name)):
+                return _open(str(kept), whole_photos)
+    data = path.read_bytes()
+    check_hash(str(path), hashlib.sha256(data).hexdigest(), sha256, "replace it or correct its entry")
+    try:
+        model = adapt_model(data, any_size=whole_photos)
+        session = _open(model, whole_photos)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
+    with suppress(OSError):  # a cache that cannot be written costs time at the next start, nothing else
+        _keep(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
+    return session
 
 
 def forget_adapted(sha256: str) -> None:
@@ -72,29 +90,6 @@ class _PooledSession:
     def run(self, outputs: list[str] | None, inputs: dict[str, Any]) -> list[Any]:
         """Return the outputs named, all if none are; see `onnxruntime.InferenceSession.run`."""
         return list(self._session.run(outputs, inputs, self._options))
-
-
-@cache
-def _session(path: Path, changed: int, sha256: str | None, whole_photos: bool) -> Any:
-    variant = f"{ADAPTATION}{'-any-size' if whole_photos else ''}"
-    name = f"{sha256 or hash_file(path)}-{variant}-"
-    folder = registry_cache() / "adapted"
-    for kept in folder.glob(f"{name}*.onnx"):
-        with suppress(Exception):  # one that cannot be opened is made again
-            if hash_file(kept).startswith(kept.stem.removeprefix(name)):
-                return _open(str(kept), whole_photos)
-    data = path.read_bytes()
-    check_hash(str(path), hashlib.sha256(data).hexdigest(), sha256, "replace it or correct its entry")
-    try:
-        model = adapt_model(data, any_size=whole_photos)
-        session = _open(model, whole_photos)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
-    except Exception as error:  # onnxruntime has no common base of its errors
-        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
-    with suppress(OSError):  # a cache that cannot be written costs time at the next start, nothing else
-        _keep(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
-    return session
 
 
 def _open(model: bytes | str, whole_photos: bool) -> Any:
@@ -144,23 +139,27 @@ def load_detector(name: str) -> Detector:
         When no such detector is known, or its files are missing or wrong.
     """
     with _LOCK:
-        return _detector(_entry(name, "detector", registry_state(name)))
+        detector: Detector = _load(name, "detector", registry_state(name))
+        return detector
 
 
 def load_descriptor(name: str) -> Descriptor:
     """Return the descriptor model of that name, loaded; see `load_detector`."""
     with _LOCK:
-        return _descriptor(_entry(name, "descriptor", registry_state(name)))
+        descriptor: Descriptor = _load(name, "descriptor", registry_state(name))
+        return descriptor
 
 
-@cache
-def _entry(name: str, kind: str, state: str) -> ModelEntry:
-    return model_entry(name, kind)
+@lru_cache(_MOST_LOADED)
+def _load(name: str, kind: str, state: str) -> Any:
+    """Return a model, ready to use, as the entries of a `registry_state` say."""
+    import cv2
 
-
-@cache
-def _detector(entry: ModelEntry) -> Detector:
-    _one_opencv_thread()
+    cv2.setNumThreads(1)  # photos are spread over processes instead
+    entry = model_entry(name, kind)
+    if kind == "descriptor":
+        (file,) = entry.files
+        return Descriptor(entry, _open_file(entry, file))
     files, needed = {file.role: file for file in entry.files}, _ROLES[entry.runs]
     if set(files) != set(needed):
         raise ModelError(
@@ -173,23 +172,9 @@ def _detector(entry: ModelEntry) -> Detector:
     return Cascade(YuNet(first), *others) if entry.runs == "cascade" else YuNet(first)
 
 
-@cache
-def _descriptor(entry: ModelEntry) -> Descriptor:
-    _one_opencv_thread()
-    (file,) = entry.files
-    return Descriptor(entry, _open_file(entry, file))
-
-
 def _open_file(entry: ModelEntry, file: ModelFile, whole_photos: bool = False) -> Any:
     path = find_file(entry, file)
     try:
         return open_session(path, file.sha256, whole_photos=whole_photos)
     except ModelError as error:
         raise ModelError(f"model {entry.name!r}: {error}") from error
-
-
-def _one_opencv_thread() -> None:
-    """Keep OpenCV to one thread: photos are spread over processes instead."""
-    import cv2
-
-    cv2.setNumThreads(1)

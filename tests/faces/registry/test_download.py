@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from setnet.errors import ModelError
-from setnet.faces import download_model, load_descriptor, model_entry, model_paths
-
-CONTENT = np.random.default_rng(0).bytes(300_000)
+from setnet.errors import InvalidInputError, ModelError
+from setnet.faces import add_model, load_descriptor, model_entry, model_paths, models, remove_model
+from setnet.faces.registry import models_folder
+from tests.support.small_models import write_small_model
 
 
 class Server(ThreadingHTTPServer):
+    content: bytes
     requests: list[str | None]
     stop_after: int | None
     understands_ranges: bool
@@ -36,10 +36,10 @@ class Handler(BaseHTTPRequestHandler):
         start = (
             int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.understands_ranges else 0
         )
-        if start >= len(CONTENT):
+        if start >= len(self.server.content):
             self.send_error(416)
             return
-        body = CONTENT[start:]
+        body = self.server.content[start:]
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -50,8 +50,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), Handler)
+    server.content = write_small_model(tmp_path / "served.onnx").read_bytes()
     server.requests, server.stop_after, server.understands_ranges, server.status = [], None, True, 200
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -65,76 +66,83 @@ def server() -> Iterator[Server]:
 def far(server: Server, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Register the model `far`; return where its file will be."""
     entry = tmp_path / "far.toml"
-    sha = hashlib.sha256(CONTENT).hexdigest()
+    sha = hashlib.sha256(server.content).hexdigest()
     url = f"http://127.0.0.1:{server.server_port}/far.onnx"
     entry.write_text(
-        f'[far]\nkind = "descriptor"\nurl = "{url}"\nsha256 = "{sha}"\ndim = 4\nlicence = "MIT"\n'
+        f'[far]\nkind = "descriptor"\nurl = "{url}"\nsha256 = "{sha}"\ndim = 24\nlicence = "MIT"\n'
     )
     monkeypatch.setenv("SETNET_MODELS", str(entry))
-    return own_cache / "models" / "far" / "far.onnx"
+    return models_folder() / "far.onnx"
 
 
 def test_nothing_is_fetched_unless_requested(server: Server, far: Path) -> None:
-    with pytest.raises(ModelError, match="setnet models --download far"):
+    with pytest.raises(ModelError, match="setnet models add far"):
         load_descriptor("far")
     assert server.requests == []
 
 
-def test_a_download_shows_the_licence_and_is_checked(server: Server, far: Path) -> None:
-    messages: list[str] = []
-    assert download_model("far", messages.append) == {"model": far}
-    assert far.read_bytes() == CONTENT
-    assert messages[0] == "far: licence MIT"
+def fetch(name: str = "far") -> None:
+    add_model(name, accepted=True, tell=lambda _: None)
+
+
+def test_a_model_with_an_address_is_added_checked_and_removed(server: Server, far: Path) -> None:
+    with pytest.raises(ModelError, match="its licence, MIT, was not agreed to"):
+        add_model("far", accepted=False)
+    assert [m.can_be_added for m in models() if m.name == "far"] == [True]
+    fetch()
+    assert far.read_bytes() == server.content
     assert model_paths(model_entry("far", "descriptor")) == {"model": far}
-    download_model("far", messages.append)
+    assert load_descriptor("far").dim == 24
+    fetch()
     assert len(server.requests) == 1, "what is here is not fetched again"
+    assert remove_model("far") == [far]
 
 
 def test_an_interrupted_download_is_resumed(server: Server, far: Path) -> None:
-    server.stop_after = 100_000
-    with pytest.raises(ModelError, match="try again to resume from 100000 bytes"):
-        download_model("far", lambda _: None)
+    server.stop_after = 1000
+    with pytest.raises(ModelError, match="try again to resume from 1000 bytes"):
+        fetch()
     assert not far.exists()
     server.stop_after = None
-    download_model("far", lambda _: None)
-    assert server.requests == [None, "bytes=100000-"]
-    assert far.read_bytes() == CONTENT
+    fetch()
+    assert server.requests == [None, "bytes=1000-"]
+    assert far.read_bytes() == server.content
 
 
 def test_a_server_without_ranges_starts_again(server: Server, far: Path) -> None:
-    server.stop_after, server.understands_ranges = 100_000, False
+    server.stop_after, server.understands_ranges = 1000, False
     with pytest.raises(ModelError):
-        download_model("far", lambda _: None)
+        fetch()
     server.stop_after = None
-    download_model("far", lambda _: None)
-    assert far.read_bytes() == CONTENT
+    fetch()
+    assert far.read_bytes() == server.content
 
 
-def test_a_complete_part_is_kept_without_a_second_download(far: Path) -> None:
-    far.parent.mkdir(parents=True)
-    far.with_name("far.onnx.part").write_bytes(CONTENT)
-    download_model("far", lambda _: None)
-    assert far.read_bytes() == CONTENT
+def test_a_complete_part_is_kept_without_a_second_download(server: Server, far: Path) -> None:
+    far.parent.mkdir(parents=True, exist_ok=True)
+    far.with_name("far.onnx.part").write_bytes(server.content)
+    fetch()
+    assert far.read_bytes() == server.content
 
 
-def test_another_file_is_deleted(far: Path) -> None:
-    far.parent.mkdir(parents=True)
+def test_another_file_is_deleted(server: Server, far: Path) -> None:
+    far.parent.mkdir(parents=True, exist_ok=True)
     part = far.with_name("far.onnx.part")
     part.write_bytes(b"x" * 1000)
     with pytest.raises(ModelError, match=r"is not the file it should be.*it was deleted"):
-        download_model("far", lambda _: None)
+        fetch()
     assert not part.exists()
     assert not far.exists()
-    download_model("far", lambda _: None)
-    assert far.read_bytes() == CONTENT
+    fetch()
+    assert far.read_bytes() == server.content
 
 
 def test_a_refusing_server_is_named(server: Server, far: Path) -> None:
     server.status = 503
     with pytest.raises(ModelError, match=r"far\.onnx could not be fetched \(.*503"):
-        download_model("far", lambda _: None)
-    with pytest.raises(ModelError, match="unknown model 'near'"):
-        download_model("near", lambda _: None)
+        fetch()
+    with pytest.raises(InvalidInputError, match=r"no model 'near' to add: there are .*far"):
+        fetch("near")
 
 
 def test_local_addresses_are_not_downloads(
@@ -146,4 +154,4 @@ def test_local_addresses_are_not_downloads(
     )
     monkeypatch.setenv("SETNET_MODELS", str(entry))
     with pytest.raises(ModelError, match=r"is not an http\(s\) URL"):
-        download_model("odd", lambda _: None)
+        fetch("odd")

@@ -90,7 +90,6 @@ def adapted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def open_again(path: Path, sha256: str | None = None) -> npt.NDArray[np.float32]:
     """Open a model as another process would, and run it."""
-    sessions._session.cache_clear()
     session = sessions.open_session(path, sha256)
     (answer,) = session.run(None, {session.get_inputs()[0].name: np.ones((2, 3, 112, 112), np.float32)})
     return np.asarray(answer)
@@ -232,7 +231,11 @@ def test_what_is_missing_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pyte
         '[packed]\nkind = "descriptor"\npackage = "no_such_package"\nfile = "x.onnx"\ndim = 8\n',
     )
     monkeypatch.setenv("SETNET_MODELS", str(entries))
-    for name, message in (("gone", "correct the path"), ("far", "download it"), ("packed", "not installed")):
+    for name, message in (
+        ("gone", "correct the path"),
+        ("far", "models add far"),
+        ("packed", "not installed"),
+    ):
         with pytest.raises(ModelError, match=message):
             load_descriptor(name)
     found = {status.name for status in models() if status.found}
