@@ -28,7 +28,7 @@ from setnet.library.paths import file_of
 from setnet.library.photos import LibraryPhoto, StoredFace
 from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool, unordered_map
 from setnet.sandbox.messages import as_bytes, invalid_reply
-from setnet.sandbox.service import ran_out_of_memory
+from setnet.sandbox.process import ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings

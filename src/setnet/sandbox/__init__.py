@@ -1,12 +1,12 @@
 """Worker processes for data that may crash, hang or take over whatever reads it.
 
 A task and its reply are a `Message`: JSON fields, raw arrays and open files; nothing is ever unpickled.
-The functions a process may run are listed by the module of its `Service`. This room knows nothing of photos.
+The functions a process may run are listed by the module of its `Service`. The package knows no photos.
 """
 
 from setnet.sandbox.messages import Message
 from setnet.sandbox.pool import WorkerPool, unordered_map
-from setnet.sandbox.service import Limits, Service, Tasks
+from setnet.sandbox.process import Limits, Service, Tasks
 
 __all__ = [
     "Limits",

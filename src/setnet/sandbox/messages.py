@@ -96,47 +96,29 @@ def invalid_reply(what: str) -> WorkerError:
     return WorkerError(f"its worker process gave an invalid reply ({what})")
 
 
-LENGTH = struct.Struct("<I")
-LARGEST_HEADER = 4 << 20
+_LENGTH = struct.Struct("<I")
+_LARGEST_HEADER = 4 << 20
 _MOST_DIMENSIONS = 4
 _DTYPES = {name: np.dtype(name) for name in ("uint8", "int64", "float32", "float64")}
 
 Layouts = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 
 
-def message_parts(message: Message) -> list[bytes | memoryview]:
-    """Return the header of a message and the bytes of its arrays."""
-    arrays = {
-        name: np.asarray(array, array.dtype.newbyteorder("="), order="C")
-        for name, array in message.arrays.items()
-    }
-    header = {
-        "name": message.name,
-        "fields": dict(message.fields),
-        "arrays": {name: [array.dtype.name, array.shape] for name, array in arrays.items()},
-    }
-    return [json.dumps(header, allow_nan=False).encode(), *map(array_bytes, arrays.values())]
-
-
-def check_sizes(layouts: Layouts, largest: int) -> Layouts:
-    """Return the layouts of arrays, or raise `WorkerError` when these have more bytes than allowed."""
-    # An empty side must not hide a huge one, which NumPy refuses in its own way.
-    sizes = (dtype.itemsize * math.prod(max(n, 1) for n in shape) for dtype, shape in layouts.values())
-    if sum(sizes) > largest:
-        raise invalid_reply(f"more than {largest >> 20} MB of arrays")
-    return layouts
-
-
-def header_in(text: bytes | bytearray) -> tuple[str, dict[str, Any], Layouts]:
-    """Return the name, the fields and the layouts of the arrays in a header."""
+def _parse_header(text: bytes | bytearray, largest: int) -> tuple[str, dict[str, Any], Layouts]:
+    """Return the name, the fields and the layouts of the arrays, which have `largest` bytes at most."""
     try:
         header = json.loads(text, parse_constant=_refuse_constant)
         name, fields, arrays = header["name"], header["fields"], header["arrays"]
         if not isinstance(name, str) or not isinstance(fields, dict):
             raise TypeError
-        return name, fields, {key: _layout(*arrays[key]) for key in arrays}
+        layouts = {key: _layout(*arrays[key]) for key in arrays}
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise invalid_reply(f"a broken header: {type(error).__name__}") from error
+    # An empty side must not hide a huge one, which NumPy refuses in its own way.
+    sizes = (dtype.itemsize * math.prod(max(n, 1) for n in shape) for dtype, shape in layouts.values())
+    if sum(sizes) > largest:
+        raise invalid_reply(f"more than {largest >> 20} MB of arrays")
+    return name, fields, layouts
 
 
 def _layout(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -150,16 +132,22 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} in JSON")
 
 
-def array_bytes(array: NDArray[Any]) -> memoryview:
+def _memory(array: NDArray[Any]) -> memoryview:
     """Return the memory of an array whose items lie side by side."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def send(connection: socket.socket, message: Message, deadline: float = math.inf) -> None:
     """Send a message; a deadline is a time of `monotonic`, and past it a `TimeoutError` is raised."""
-    parts = message_parts(message)
+    arrays = {
+        name: np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        for name, array in message.arrays.items()
+    }
+    layouts = {name: [array.dtype.name, array.shape] for name, array in arrays.items()}
+    header = {"name": message.name, "fields": dict(message.fields), "arrays": layouts}
+    parts = [json.dumps(header, allow_nan=False).encode(), *map(_memory, arrays.values())]
     _set_timeout(connection, deadline)
-    socket.send_fds(connection, [LENGTH.pack(len(parts[0]))], message.files)
+    socket.send_fds(connection, [_LENGTH.pack(len(parts[0]))], message.files)
     for part in parts:
         _set_timeout(connection, deadline)
         connection.sendall(part)
@@ -180,15 +168,14 @@ def receive(
     start = b""
     files: list[int] = []
     if most_files:
-        start, files, _, _ = socket.recv_fds(connection, LENGTH.size, most_files)
-    (length,) = LENGTH.unpack(start + _read(connection, LENGTH.size - len(start), deadline))
-    if length > LARGEST_HEADER:
+        start, files, _, _ = socket.recv_fds(connection, _LENGTH.size, most_files)
+    (length,) = _LENGTH.unpack(start + _read(connection, _LENGTH.size - len(start), deadline))
+    if length > _LARGEST_HEADER:
         raise invalid_reply(f"a header of {length} bytes")
-    name, fields, layouts = header_in(_read(connection, length, deadline))
-    layouts = check_sizes(layouts, largest)
+    name, fields, layouts = _parse_header(_read(connection, length, deadline), largest)
     arrays = {key: np.empty(shape, dtype) for key, (dtype, shape) in layouts.items()}
     for array in arrays.values():
-        _fill(connection, array_bytes(array), deadline)
+        _fill(connection, _memory(array), deadline)
     return Message(name, fields, arrays, tuple(files))
 
 

@@ -11,8 +11,15 @@ from typing import TypeVar
 
 from setnet.errors import ModelError, SetNetError, WorkerError
 from setnet.sandbox.messages import Message
-from setnet.sandbox.process import NotStartedError, WorkerProcess
-from setnet.sandbox.service import Limits, Service, Tasks, answer, failure_in
+from setnet.sandbox.process import (
+    Limits,
+    NotStartedError,
+    Service,
+    Tasks,
+    WorkerProcess,
+    answer,
+    failure_in,
+)
 
 _AHEAD = 8  # calls per thread that are under way, waiting, or done but not yet taken
 _POLL_SECONDS = 0.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,6 @@ SWITCH = "SETNET_VIDEO_HARDWARE"  # `off` leaves the hardware alone
 _is_allowed = True
 _gives_pictures: dict[float, bool] = {}  # by codec, as found out in this process
 
-Open = Callable[[list[int]], "cv2.VideoCapture"]
-
 
 def may_have_hardware() -> bool:
     """Return whether there may be hardware that decodes videos, and it is not switched off."""
@@ -35,38 +33,6 @@ def allow_hardware(allowed: bool) -> None:
     """Say whether this process may decode by hardware; drivers that crash or hang cannot be caught in it."""
     global _is_allowed  # the decoder is shared by all that this process reads
     _is_allowed = allowed
-
-
-def with_hardware(capture: cv2.VideoCapture, open_with: Open) -> cv2.VideoCapture:
-    """Return a video that was opened as it is, or opened again so that hardware decodes it.
-
-    `open_with` opens it again with more settings. Hardware is tried once for each codec in a process: it
-    must be offered and give a picture.
-    """
-    import cv2
-
-    if not _is_allowed or not may_have_hardware():
-        return capture
-    codec = capture.get(cv2.CAP_PROP_FOURCC)
-    more = [cv2.CAP_PROP_HW_ACCELERATION, cv2.VIDEO_ACCELERATION_ANY]
-    if codec not in _gives_pictures:
-        _gives_pictures[codec] = False
-        with suppress(cv2.error):
-            tried = open_with(more)
-            if tried.isOpened() and tried.get(cv2.CAP_PROP_HW_ACCELERATION) > 0:
-                _gives_pictures[codec] = bool(tried.read()[0])
-            tried.release()
-        return _reopen(capture, open_with, more if _gives_pictures[codec] else [])
-    return _reopen(capture, open_with, more) if _gives_pictures[codec] else capture
-
-
-def _reopen(capture: cv2.VideoCapture, open_with: Open, more: list[int]) -> cv2.VideoCapture:
-    """Return the video opened again, from its beginning; as it was, where that fails."""
-    again = open_with(more)
-    if not again.isOpened():
-        again = open_with([])
-    capture.release()
-    return again
 
 
 # Playlists are left out: they would make the decoder open other files, or addresses in the network.
@@ -96,22 +62,49 @@ def open_capture(source: str | io.BytesIO, *, packets: bool = False) -> cv2.Vide
     if packets:
         settings += [cv2.CAP_PROP_FORMAT, -1]
     with suppress(cv2.error):
-        capture = cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
+        capture = _open(source, settings)
         if capture.isOpened():
-            if packets:
-                return capture
-            return with_hardware(capture, lambda more: _reopen_packets(source, [*settings, *more]))
+            return capture if packets else _with_hardware(capture, source, settings)
     raise VideoError(
         "not a video that setnet can read (MP4, MOV, MKV, WebM, AVI, MPEG, WMV; not AV1), or damaged"
     )
 
 
-def _reopen_packets(source: str | io.BytesIO, settings: list[int]) -> cv2.VideoCapture:
+def _open(source: str | io.BytesIO, settings: list[int]) -> cv2.VideoCapture:
     import cv2
 
     if isinstance(source, io.BytesIO):
         source.seek(0)
     return cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
+
+
+def _with_hardware(
+    capture: cv2.VideoCapture, source: str | io.BytesIO, settings: list[int]
+) -> cv2.VideoCapture:
+    """Return a video that was opened as it is, or opened again so that hardware decodes it.
+
+    Hardware is tried once for each codec in a process: it must be offered and give a picture.
+    """
+    import cv2
+
+    if not _is_allowed or not may_have_hardware():
+        return capture
+    codec = capture.get(cv2.CAP_PROP_FOURCC)
+    fast = [*settings, cv2.CAP_PROP_HW_ACCELERATION, cv2.VIDEO_ACCELERATION_ANY]
+    if codec not in _gives_pictures:
+        _gives_pictures[codec] = False
+        with suppress(cv2.error):
+            tried = _open(source, fast)
+            if tried.isOpened() and tried.get(cv2.CAP_PROP_HW_ACCELERATION) > 0:
+                _gives_pictures[codec] = bool(tried.read()[0])
+            tried.release()
+    elif not _gives_pictures[codec]:
+        return capture
+    again = _open(source, fast if _gives_pictures[codec] else settings)
+    if not again.isOpened():
+        again = _open(source, settings)
+    capture.release()
+    return again
 
 
 def milliseconds(capture: cv2.VideoCapture) -> float:

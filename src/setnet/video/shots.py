@@ -138,11 +138,7 @@ def _blank_cuts(signatures: Sequence[Signature]) -> list[Cut]:
     return found
 
 
-def _dissolves(
-    signatures: Sequence[Signature],
-    steps: Floats,
-    known: Sequence[Cut],
-) -> list[Cut]:
+def _dissolves(signatures: Sequence[Signature], steps: Floats, known: Sequence[Cut]) -> list[Cut]:
     """Return where each picture of a stretch is a mix of the pictures at its ends, which differ."""
     found: list[Cut] = []
     first = 0
@@ -161,11 +157,7 @@ def _dissolves(
     return found
 
 
-def _end_of_change(
-    signatures: Sequence[Signature],
-    steps: Floats,
-    first: int,
-) -> int:
+def _end_of_change(signatures: Sequence[Signature], steps: Floats, first: int) -> int:
     """Return the look at which a change that begins after `first` has ended, or gone on for too long."""
     last = first
     while (

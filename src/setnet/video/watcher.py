@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from setnet.errors import VideoError
 from setnet.faces import FaceSettings
@@ -24,9 +23,6 @@ from setnet.video.shots import (
     split_take,
 )
 from setnet.video.sprite import SpritePictures
-
-if TYPE_CHECKING:
-    from setnet.faces import FaceSettings
 
 
 @dataclass(frozen=True, eq=False, slots=True)

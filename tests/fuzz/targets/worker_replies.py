@@ -16,7 +16,7 @@ from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.library.photo_reader import PhotoReader, PhotoTask, faces_to_arrays
 from setnet.sandbox import Limits, Message
 from setnet.sandbox.messages import receive, send
-from setnet.sandbox.service import failure_in
+from setnet.sandbox.process import failure_in
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
 from tests.fuzz.target import Function
