@@ -14,7 +14,8 @@ from setnet.cli.output import say
 from setnet.errors import InvalidInputError, choice_error
 
 if TYPE_CHECKING:
-    from setnet.train import TrainingSettings, TrainReport
+    from setnet.train import TrainingSettings
+    from setnet.train.loop import TrainReport
 
 app = make_app()
 

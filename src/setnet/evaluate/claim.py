@@ -34,7 +34,6 @@ from setnet.evaluate.tables import measure
 from setnet.heads import SetNet
 from setnet.train import (
     NetworkAggregator,
-    Recipe,
     SetNetwork,
     TrainingSettings,
     fit_head,
@@ -44,6 +43,7 @@ from setnet.train import (
     save_backbone,
 )
 from setnet.train.network import learned_exponents
+from setnet.train.recipes import Recipe
 from setnet.train.stages import VARIANTS, WITHOUT, Variant, train_variant
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from setnet.evaluate.people import LabelledPeople
-from setnet.train import DescriptorSource, NetworkAggregator, SetNetwork, SetSettings, train_loop
+from setnet.train import DescriptorSource, NetworkAggregator, SetNetwork
 from setnet.train.aggregators import GeneralisedMean
 from setnet.train.backbones import Descriptors
+from setnet.train.loop import train_loop
+from setnet.train.settings import SetSettings
 from setnet.train.training import set_step_loss
 
 STEPS, PEOPLE = 1000, 84

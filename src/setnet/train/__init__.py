@@ -1,10 +1,9 @@
 """Training of face descriptors and set heads (torch, the `train` extra).
 
 Stages of a run, each also a `setnet train` command: `run_pretrain`, `run_sets`, `run_whiten`, `run_export`.
-Below them: `pretrain` and `train_sets` train a network in place, `train_loop` is the one loop under both.
-Networks: `SetNetwork`, a backbone and an aggregator
-(`new_backbone`, `new_network`), stored by `save_network` and read by `load_network`; `NetworkAggregator` runs
-one like a head. Data: `DescriptorSource`, `FaceFolder`, `FaceArray`, `VirtualSource`. Settings:
+Below them: `pretrain` and `train_sets` train a network in place. Networks: `SetNetwork`, a backbone and an
+aggregator (`new_backbone`, `new_network`), stored by `save_network` and read by `load_network`;
+`NetworkAggregator` runs one like a head. Data: `DescriptorSource`, `FaceFolder`, `FaceArray`. Settings:
 `load_settings`. Heads in closed form: `RECIPES` and `fit_head`. Scores: `calibrate_elements`, `fit_logistic`,
 and of a whole descriptor model `fit_model_calibration`.
 """
@@ -16,24 +15,15 @@ from setnet.errors import missing_extra
 
 __all__ = [
     "RECIPES",
-    "Calibration",
     "DescriptorSource",
     "FaceArray",
     "FaceFolder",
-    "MatchRates",
     "NetworkAggregator",
-    "Recipe",
-    "Schedule",
     "SetNetwork",
-    "SetSettings",
-    "TrainReport",
     "TrainingSettings",
     "VirtualPeople",
-    "VirtualSource",
-    "WhitenReport",
     "adapt",
     "calibrate_elements",
-    "export_network",
     "fit_head",
     "fit_logistic",
     "fit_model_calibration",
@@ -44,7 +34,6 @@ __all__ = [
     "match_rates",
     "new_backbone",
     "new_network",
-    "presets",
     "pretrain",
     "run_export",
     "run_pretrain",
@@ -52,25 +41,15 @@ __all__ = [
     "run_whiten",
     "save_backbone",
     "save_network",
-    "train_loop",
     "train_sets",
 ]
 
 if TYPE_CHECKING:
-    from setnet.train.calibration import (
-        Calibration,
-        MatchRates,
-        calibrate_elements,
-        fit_logistic,
-        fit_model_calibration,
-        match_rates,
-    )
+    from setnet.train.calibration import calibrate_elements, fit_logistic, fit_model_calibration, match_rates
     from setnet.train.faces import FaceArray, FaceFolder
-    from setnet.train.loop import TrainReport, train_loop
     from setnet.train.network import (
         NetworkAggregator,
         SetNetwork,
-        export_network,
         load_backbone,
         load_network,
         new_backbone,
@@ -78,35 +57,26 @@ if TYPE_CHECKING:
         save_backbone,
         save_network,
     )
-    from setnet.train.recipes import RECIPES, Recipe, fit_head
-    from setnet.train.settings import Schedule, SetSettings, TrainingSettings, load_settings, presets
+    from setnet.train.recipes import RECIPES, fit_head
+    from setnet.train.settings import TrainingSettings, load_settings
     from setnet.train.sface import load_sface
     from setnet.train.simulated import VirtualPeople
-    from setnet.train.sources import DescriptorSource, VirtualSource
-    from setnet.train.stages import WhitenReport, run_export, run_pretrain, run_sets, run_whiten
+    from setnet.train.sources import DescriptorSource
+    from setnet.train.stages import run_export, run_pretrain, run_sets, run_whiten
     from setnet.train.training import adapt, pretrain, train_sets
 else:
     # name: the module that defines it, imported on first use
     _MODULES = {
         "RECIPES": "recipes",
-        "Calibration": "calibration",
         "DescriptorSource": "sources",
         "FaceArray": "faces",
         "FaceFolder": "faces",
-        "MatchRates": "calibration",
         "NetworkAggregator": "network",
-        "Recipe": "recipes",
-        "Schedule": "settings",
         "SetNetwork": "network",
-        "SetSettings": "settings",
-        "TrainReport": "loop",
         "TrainingSettings": "settings",
         "VirtualPeople": "simulated",
-        "VirtualSource": "sources",
-        "WhitenReport": "stages",
         "adapt": "training",
         "calibrate_elements": "calibration",
-        "export_network": "network",
         "fit_head": "recipes",
         "fit_logistic": "calibration",
         "fit_model_calibration": "calibration",
@@ -117,7 +87,6 @@ else:
         "match_rates": "calibration",
         "new_backbone": "network",
         "new_network": "network",
-        "presets": "settings",
         "pretrain": "training",
         "run_export": "stages",
         "run_pretrain": "stages",
@@ -125,7 +94,6 @@ else:
         "run_whiten": "stages",
         "save_backbone": "network",
         "save_network": "network",
-        "train_loop": "loop",
         "train_sets": "training",
     }
 
