@@ -145,7 +145,10 @@ def send(connection: socket.socket, message: Message, deadline: float = math.inf
     }
     layouts = {name: [array.dtype.name, array.shape] for name, array in arrays.items()}
     header = {"name": message.name, "fields": dict(message.fields), "arrays": layouts}
-    parts = [json.dumps(header, allow_nan=False).encode(), *map(_memory, arrays.values())]
+    parts: list[bytes | memoryview] = [
+        json.dumps(header, allow_nan=False).encode(),
+        *map(_memory, arrays.values()),
+    ]
     _set_timeout(connection, deadline)
     socket.send_fds(connection, [_LENGTH.pack(len(parts[0]))], message.files)
     for part in parts:
