@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from setnet.collect import CollectRun, duplicates
+from setnet.collect.run import Work
 from setnet.library import DuplicateGroup
 from setnet.library.duplicates import DescribedPhoto
 from tests.support.invented_collect import invented_run, name_of, write
@@ -49,7 +50,7 @@ def rows_of(
     write(run, "faces", faces)
     copies = Copies()
     monkeypatch.setattr(duplicates, "duplicates_of", copies)
-    rows = duplicates.duplicate_rows(run, 0)
+    rows = duplicates.duplicate_rows(run, Work(set(), 0))
     return {Path(row["photo"]).stem: row.get("reason", "kept") for row in rows}, copies
 
 

@@ -8,19 +8,18 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from setnet.collect.run import CollectRun, Row
+from setnet.collect.run import CollectRun, Row, Work
 from setnet.errors import SetNetError
 from setnet.library.folder_scan import FolderScan
 from setnet.sandbox import Message, Service, Tasks, WorkerPool, unordered_map
 from setnet.sandbox.messages import as_bytes
-from setnet.system import usable_cores
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,7 +35,7 @@ _XMP = ("title", "description", "Headline", "PersonInImage")
 _ENTITY = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
-def caption_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+def caption_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per photo with its text.
 
     Caption files that cannot be used, photos that they list and that are not there, and second captions for
@@ -45,10 +44,10 @@ def caption_rows(run: CollectRun, done: Collection[str], workers: int | None = N
     scan = FolderScan([os.fsencode(folder) for folder in run.settings.photos])
     files = CaptionFiles()
     photos = (os.fsdecode(file.path) for file in scan.files())
-    pool = WorkerPool(Service("setnet.collect.captions"), usable_cores() if workers is None else workers)
+    pool = WorkerPool(Service("setnet.collect.captions"), work.processes)
     try:
         while batch := list(islice(photos, _AT_ONCE)):
-            left = [photo for photo in batch if photo not in done]
+            left = [photo for photo in batch if photo not in work.done]
             found = dict(unordered_map(lambda photo: (photo, _ask(pool, photo)), left, pool.capacity))
             for photo in batch:
                 beside = files.caption(photo)  # of all photos, to know which ones of a table are missing

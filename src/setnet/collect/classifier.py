@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.collect.faces import gallery
 from setnet.collect.rules import NamedScore, Outcome, without_repeats
-from setnet.collect.run import CollectRun, Row, descriptors_in
+from setnet.collect.run import CollectRun, Row, Work, descriptors_in
 from setnet.errors import InvalidInputError, MissingExtraError
 from setnet.library.descriptor_files import read_arrays
 
@@ -131,7 +131,7 @@ def photos_with_faces(run: CollectRun) -> Iterator[Row]:
             wanted = next(unique, None)
 
 
-def label_rows(run: CollectRun) -> Iterator[Row]:
+def label_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     """Yield a row per photo: its faces with their best names and what the rules say of each."""
     classifier, rules = FaceClassifier.of(run), run.settings.rules
     names = len(classifier.names)

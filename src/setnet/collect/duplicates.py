@@ -6,14 +6,13 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from setnet.collect.run import CollectRun, Row
+from setnet.collect.run import CollectRun, Row, Work
 from setnet.library import DuplicateGroup
 from setnet.library.duplicates import DescribedPhoto, PhotoPairs, duplicates_of, merge_groups
 from setnet.library.folder_scan import FolderScan
-from setnet.system import usable_cores
 
 
-def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]:
+def duplicate_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per photo that has enough faces: kept, or dropped as the copy of another.
 
     Photos are compared with those of the same people and with these people's portraits; groups that share a
@@ -28,7 +27,7 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
             of_person[name].append(row["photo"])
     apart, others = _portraits(run), _files(run.settings.exclude)
     groups: list[DuplicateGroup] = []
-    with _Comparison(workers) as compare:
+    with _Comparison(work.processes) as compare:
         for name, own in of_person.items():
             groups += compare.groups([*own, *apart.get(name, ())])
         if others:
@@ -48,8 +47,8 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
 class _Comparison:
     """Groups photos many times and reads each once: a photo of several people is compared for each."""
 
-    def __init__(self, workers: int | None) -> None:
-        self._pairs = PhotoPairs(usable_cores() if workers is None else workers, self._record_failure)
+    def __init__(self, workers: int) -> None:
+        self._pairs = PhotoPairs(workers, self._record_failure)
         self._known: dict[bytes, DescribedPhoto] = {}
         self.failures: dict[str, str] = {}
 

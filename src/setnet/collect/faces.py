@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.collect.run import CollectRun, CollectSettings, Row, pack, unpack
+from setnet.collect.run import CollectRun, CollectSettings, Row, Work, pack, unpack
 from setnet.faces import FaceSettings
 from setnet.library.describe import main_face
 from setnet.library.folder_scan import FolderScan
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
-from setnet.system import usable_cores
 
 
-def portrait_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+def portrait_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per portrait with its main face; a file without a face is named and left out."""
     files: dict[str, str] = {}
     for person in run.manifest("names").kept_rows():
         for file in FolderScan([os.fsencode(person["folder"])]).files():
-            if (path := os.fsdecode(file.path)) not in done:
+            if (path := os.fsdecode(file.path)) not in work.done:
                 files[path] = person["name"]
-    for path, result in read_faces(run.settings, files, workers):
+    for path, result in read_faces(run.settings, files, work.processes):
         row: Row = {"portrait": path, "name": files[path]}
         if result.reason is not None:
             yield row | {"kept": False, "reason": "cannot be read", "detail": result.reason}
@@ -52,23 +51,23 @@ def known_names(run: CollectRun) -> dict[str, tuple[str, ...]]:
     }
 
 
-def face_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+def face_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per photo that the filter of texts kept, with its faces."""
 
     def remaining_rows() -> Iterator[Row]:
-        return (row for row in run.manifest("photos").kept_rows() if row["photo"] not in done)
+        return (row for row in run.manifest("photos").kept_rows() if row["photo"] not in work.done)
 
-    found = read_faces(run.settings, (row["photo"] for row in remaining_rows()), workers)
+    found = read_faces(run.settings, (row["photo"] for row in remaining_rows()), work.processes)
     for row, (photo, result) in zip(remaining_rows(), found, strict=True):
         about = {"query": row["query"], "text": row["text"]}
         yield face_row(photo, result, run.settings.min_faces) | about
 
 
-def distractor_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+def distractor_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per photo of the folders of distractors, with its faces."""
     files = FolderScan([os.fsencode(folder) for folder in run.settings.distractors]).files()
-    remaining_rows = [path for file in files if (path := os.fsdecode(file.path)) not in done]
-    for photo, result in read_faces(run.settings, remaining_rows, workers):
+    remaining_rows = [path for file in files if (path := os.fsdecode(file.path)) not in work.done]
+    for photo, result in read_faces(run.settings, remaining_rows, work.processes):
         yield face_row(photo, result, run.settings.min_faces)
 
 
@@ -93,7 +92,7 @@ def face_row(photo: str, result: PhotoResult, min_faces: int) -> Row:
 
 
 def read_faces(
-    settings: CollectSettings, photos: Iterable[str], workers: int | None = None
+    settings: CollectSettings, photos: Iterable[str], workers: int
 ) -> Iterator[tuple[str, PhotoResult]]:
     """Yield each photo with its faces, in the order given: manifests are the same in every run."""
     faces = FaceSettings(settings.detector, settings.descriptor, settings.min_face)
@@ -105,7 +104,7 @@ def read_faces(
             under_way.append(photo)
             yield PhotoTask(os.fsencode(photo))
 
-    with PhotoReader(faces, usable_cores() if workers is None else workers) as reader:
+    with PhotoReader(faces, workers) as reader:
         for result in reader.results(tasks()):
             waiting[result.path] = result
             while under_way and (key := os.fsencode(under_way[0])) in waiting:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from setnet.collect.run import CollectRun, Row
+from setnet.collect.run import CollectRun, Row, Work
 from setnet.errors import InvalidInputError
 from setnet.library.folder_scan import FolderScan
 
@@ -246,7 +246,7 @@ class ListedName:
     entry: str
 
 
-def name_rows(run: CollectRun) -> Iterator[Row]:
+def name_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     """Yield a row for each entry of the list: kept, or dropped because it is there twice or has no portraits.
 
     Folders of portraits whose name is not in the list get a row too.

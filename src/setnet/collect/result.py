@@ -22,25 +22,23 @@ from setnet.collect.faces import gallery
 from setnet.collect.rules import Outcome
 from setnet.collect.run import CollectRun, Row, descriptors_in
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, choice_error
+from setnet.errors import InvalidInputError
 from setnet.library import write_descriptor_file
 from setnet.system import sync_folder
 
-REFUSE, AS_UNKNOWN, DROP_PHOTO = "refuse", "unknown", "drop"
+REFUSE, AS_UNKNOWN, DROP_PHOTO = UNANSWERED = "refuse", "unknown", "drop"
 _FACE_BINS, _PEOPLE_BINS = (2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6)  # the last one is "more than 5"
 
 
-def final_rows(run: CollectRun, unanswered: str = REFUSE) -> Iterator[Row]:
+def final_rows(run: CollectRun, unanswered: str = AS_UNKNOWN) -> Iterator[Row]:
     """Yield the rows of labels with the names that count in ``name``, and ``by`` whom: a rule or a person.
 
     Parameters
     ----------
     unanswered
-        What becomes of faces that nobody answered about: an error, ``unknown`` people as in the paper, or
-        their photos are dropped.
+        What becomes of faces that nobody answered about: they are ``unknown`` people as in the paper, or
+        their photos are dropped (``drop``).
     """
-    if unanswered not in (REFUSE, AS_UNKNOWN, DROP_PHOTO):
-        raise choice_error("way with unanswered faces", unanswered, (REFUSE, AS_UNKNOWN, DROP_PHOTO))
     answers = AnswerLog(run).current()
     for row in run.manifest("labels").rows():
         for number, face in enumerate(row["faces"] if row["kept"] else (), 1):
@@ -60,11 +58,6 @@ def _settle(face: dict[str, Any], given: StoredAnswer | None, unanswered: str) -
     if given is not None:
         face |= {"name": given.answer.name, "by": "person"}
         return "dropped by a person" if given.answer.kind == DROP else None
-    if unanswered == REFUSE:
-        raise InvalidInputError(
-            "faces wait for a person: `setnet collect annotate RUN`, or say what becomes of them with "
-            "--unanswered unknown or --unanswered drop"
-        )
     face |= {"name": None, "by": "nobody"}
     return "unanswered" if unanswered == DROP_PHOTO else None
 

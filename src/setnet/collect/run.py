@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 from setnet.collect.rules import AnnotationRules
 from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
-from setnet.system import FileLock
+from setnet.system import FileLock, usable_cores
+
+if TYPE_CHECKING:
+    from setnet.collect.search import PhotoSource
 
 Row = dict[str, Any]
 
@@ -202,6 +205,30 @@ def _resolve(name: str, value: Any) -> Any:
     if name in ("photos", "exclude", "distractors"):
         return tuple(os.path.abspath(os.path.expanduser(each)) for each in value)
     return value
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the rows of a step are made with.
+
+    Attributes
+    ----------
+    done
+        The keys of the rows that are there.
+    workers
+        Processes that open photos; one per core by default, and 0 works in this process.
+    source
+        Where photos are searched, instead of the captions of the run's folders.
+    """
+
+    done: set[str]
+    workers: int | None = None
+    source: PhotoSource | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes open photos."""
+        return usable_cores() if self.workers is None else self.workers
 
 
 @dataclass

@@ -6,18 +6,19 @@ The archive's captions are searched as the paper searched the web: SQLite's FTS5
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Protocol
 
 from setnet.collect.faces import known_names
 from setnet.collect.names import COMMA, NameMatcher, derived_forms, full_form, split_words
-from setnet.collect.run import CollectRun, Row
+from setnet.collect.run import CollectRun, Row, Work
 from setnet.durable import storage_errors, transaction
 
-_FILE = "captions.db"
+_PLACE = Path(gettempdir())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,16 @@ class CaptionArchive:
     the preferred words orders the photos; equal ones come in the order of the archive.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with storage_errors(path):
-            self._db = sqlite3.connect(path, isolation_level=None)
+    def __init__(self, captions: Iterable[tuple[str, str]]) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)  # a file of SQLite's own, which nobody else sees
+        with storage_errors(_PLACE), transaction(self._db):
+            self._db.execute("CREATE TABLE photos (id INTEGER PRIMARY KEY, photo BLOB, text TEXT)")
+            self._db.execute("CREATE VIRTUAL TABLE words USING fts5(keys, content='')")
+            for number, (photo, text) in enumerate(captions, 1):
+                stored = (number, photo.encode("utf-8", "surrogatepass"), text)
+                self._db.execute("INSERT INTO photos VALUES (?, ?, ?)", stored)
+                keys = " ".join(word.key for word in split_words(text))
+                self._db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
 
     def __enter__(self) -> CaptionArchive:
         return self
@@ -80,37 +87,8 @@ class CaptionArchive:
 
     @classmethod
     def of(cls, run: CollectRun) -> CaptionArchive:
-        """Return the archive of a run's captions; indexed when they changed since the last time."""
-        captions = run.manifest("captions")
-        checksum = captions.summary().checksum
-        archive = cls(run.path / _FILE)
-        if archive._indexed_checksum() != checksum:
-            archive._fill(((row["photo"], row["text"]) for row in captions.kept_rows()), checksum)
-        return archive
-
-    def _indexed_checksum(self) -> str:
-        try:
-            row = self._db.execute("SELECT checksum FROM made_from").fetchone()
-        except sqlite3.Error:  # new or damaged: it is made again
-            return ""
-        return str(row[0]) if row else ""
-
-    def _fill(self, captions: Iterable[tuple[str, str]], checksum: str) -> None:
-        self._db.close()
-        with storage_errors(self.path):
-            self.path.unlink(missing_ok=True)
-            self._db = sqlite3.connect(self.path, isolation_level=None)
-            self.path.chmod(0o600)
-            with transaction(self._db):
-                self._db.execute("CREATE TABLE photos (id INTEGER PRIMARY KEY, photo BLOB, text TEXT)")
-                self._db.execute("CREATE VIRTUAL TABLE words USING fts5(keys, content='')")
-                self._db.execute("CREATE TABLE made_from (checksum TEXT)")
-                for number, (photo, text) in enumerate(captions, 1):
-                    stored = (number, photo.encode("utf-8", "surrogatepass"), text)
-                    self._db.execute("INSERT INTO photos VALUES (?, ?, ?)", stored)
-                    keys = " ".join(word.key for word in split_words(text))
-                    self._db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
-                self._db.execute("INSERT INTO made_from VALUES (?)", (checksum,))
+        """Return the archive of a run's captions."""
+        return cls((row["photo"], row["text"]) for row in run.manifest("captions").kept_rows())
 
     def search(
         self,
@@ -131,7 +109,7 @@ class CaptionArchive:
             query = f"({query}) NOT {excluded}"
         sql = """SELECT photo, text FROM words JOIN photos ON photos.id = words.rowid
                  WHERE words MATCH ? ORDER BY rank, words.rowid LIMIT ?"""
-        with storage_errors(self.path), closing(self._db.execute(sql, (query, limit))) as rows:
+        with storage_errors(_PLACE), closing(self._db.execute(sql, (query, limit))) as rows:
             for photo, text in rows:
                 yield CaptionedPhoto(photo.decode("utf-8", "surrogatepass"), text)
 
@@ -143,7 +121,17 @@ def _match_any(phrases: Sequence[str]) -> str:
     return f"({' OR '.join(found)})" if found else ""
 
 
-def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> Iterator[Row]:
+@contextmanager
+def _open_source(run: CollectRun, work: Work) -> Iterator[PhotoSource]:
+    """Yield where photos are searched: what was given, else the captions of the run's folders."""
+    if work.source is not None:
+        yield work.source
+    else:
+        with CaptionArchive.of(run) as archive:
+            yield archive
+
+
+def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per person of the list with the companions found in the first and the second round.
 
     The first round searches for "<person> and" and looks for other names of the list in the texts; the second
@@ -154,7 +142,7 @@ def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> It
     matcher = NameMatcher(names)
     limit = run.settings.answers_per_search
 
-    def find(seed: str, without: Sequence[str]) -> list[str]:
+    def find(source: PhotoSource, seed: str, without: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         ways = written_forms(seed, names[seed])
         for photo in source.search([ways], prefer=["and"], without=without, limit=limit):
@@ -164,16 +152,16 @@ def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> It
                 found |= dict.fromkeys(name for name in seen.names if name != seed)
         return list(found)
 
-    for seed in names:
-        if seed in done:
-            continue
-        ambiguous: dict[str, None] = {}
-        first = find(seed, ())
-        excluded = [written for friend in first for written in (friend, *names[friend])]
-        second = find(seed, excluded) if first else []
-        row: Row = {"seed": seed, "first": first, "second": [name for name in second if name not in first]}
-        row["ambiguous"] = list(ambiguous)
-        yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
+    with _open_source(run, work) as source:
+        for seed in names:
+            if seed in work.done:
+                continue
+            ambiguous: dict[str, None] = {}
+            first = find(source, seed, ())
+            excluded = [written for friend in first for written in (friend, *names[friend])]
+            second = [name for name in find(source, seed, excluded) if name not in first] if first else []
+            row: Row = {"seed": seed, "first": first, "second": second, "ambiguous": list(ambiguous)}
+            yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
 
 
 def name_pairs(run: CollectRun) -> list[tuple[str, str]]:
@@ -198,7 +186,7 @@ def written_forms(name: str, aliases: Sequence[str]) -> list[str]:
     return list(forms)
 
 
-def photo_rows(run: CollectRun, source: PhotoSource) -> Iterator[Row]:
+def photo_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per photo that a pair's search found: its text, and the names it was searched for.
 
     A photo is kept when its text has ``names_needed`` names of some pair that found it, both by default: a
@@ -208,11 +196,12 @@ def photo_rows(run: CollectRun, source: PhotoSource) -> Iterator[Row]:
     names = known_names(run)
     found: dict[str, list[tuple[str, str]]] = {}
     texts: dict[str, str] = {}
-    for pair in name_pairs(run):
-        people = [written_forms(name, names[name]) for name in pair]
-        for photo in source.search(people, limit=run.settings.answers_per_pair):
-            found.setdefault(photo.photo, []).append(pair)
-            texts[photo.photo] = photo.text
+    with _open_source(run, work) as source:
+        for pair in name_pairs(run):
+            people = [written_forms(name, names[name]) for name in pair]
+            for photo in source.search(people, limit=run.settings.answers_per_pair):
+                found.setdefault(photo.photo, []).append(pair)
+                texts[photo.photo] = photo.text
     matcher = NameMatcher(names)
     for path in sorted(found):
         yield _photo_row(path, texts[path], found[path], matcher, run.settings.names_needed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,44 +12,17 @@ from typing import Any
 from setnet.collect.annotation import AnnotationQueue, QueueState
 from setnet.collect.captions import caption_rows
 from setnet.collect.classifier import label_rows
+from setnet.collect.duplicates import duplicate_rows
 from setnet.collect.faces import distractor_rows, face_rows, known_names, portrait_rows
 from setnet.collect.names import NameMatcher, name_rows
-from setnet.collect.result import REFUSE, result_rows
-from setnet.collect.run import CollectRun, Row, Summary
-from setnet.collect.search import CaptionArchive, PhotoSource, name_pairs, pair_rows, photo_rows
+from setnet.collect.result import REFUSE, UNANSWERED, result_rows
+from setnet.collect.run import CollectRun, Row, Summary, Work
+from setnet.collect.search import PhotoSource, name_pairs, pair_rows, photo_rows
 from setnet.errors import InvalidInputError, choice_error
 
 # Called with the name of a step and how many rows it has so far.
 OnRow = Callable[[str, int], None]
 _FACES = ("detector", "descriptor", "min_face")
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What the rows of a step are made with: those that are there, processes, and where to search."""
-
-    done: set[str]
-    workers: int | None = None
-    source: PhotoSource | None = None
-
-
-_MakeRows = Callable[[CollectRun, _Work], Iterator[Row]]
-
-
-def _duplicate_rows(run: CollectRun, work: _Work) -> Iterator[Row]:
-    from setnet.collect.duplicates import duplicate_rows  # needs OpenCV
-
-    return duplicate_rows(run, work.workers)
-
-
-def _search_rows(search: Callable[[CollectRun, _Work, PhotoSource], Iterator[Row]]) -> _MakeRows:
-    """Return what makes rows by searches: of the given source, or of the captions of the run's folders."""
-
-    def rows(run: CollectRun, work: _Work) -> Iterator[Row]:
-        with ExitStack() as stack:
-            yield from search(run, work, work.source or stack.enter_context(CaptionArchive.of(run)))
-
-    return rows
 
 
 @dataclass(frozen=True)
@@ -60,45 +32,22 @@ class Step:
     name: str
     settings: tuple[str, ...]
     after: tuple[str, ...]
-    rows: _MakeRows
+    rows: Callable[[CollectRun, Work], Iterator[Row]]
     key: str = "photo"
 
 
-STEPS: dict[str, Step] = {
-    step.name: step
-    for step in (
-        Step("names", ("portraits", "names"), (), lambda run, _: name_rows(run), "entry"),
-        Step("portraits", _FACES, ("names",), lambda r, w: portrait_rows(r, w.done, w.workers), "portrait"),
-        Step("captions", ("photos",), (), lambda run, work: caption_rows(run, work.done, work.workers)),
-        Step(
-            "pairs",
-            ("answers_per_search",),
-            ("names", "portraits", "captions"),
-            _search_rows(lambda run, work, source: pair_rows(run, work.done, source)),
-            "seed",
-        ),
-        Step(
-            "photos",
-            ("answers_per_pair", "names_needed"),
-            ("pairs",),
-            _search_rows(lambda run, _, source: photo_rows(run, source)),
-        ),
-        Step("faces", (*_FACES, "min_faces"), ("photos",), lambda r, w: face_rows(r, w.done, w.workers)),
-        Step("duplicates", ("exclude",), ("faces", "portraits"), _duplicate_rows),
-        Step(
-            "labels",
-            ("rules", "classifier", "strangers"),
-            ("duplicates", "portraits"),
-            lambda run, _: label_rows(run),
-        ),
-        Step(
-            "distractors",
-            (*_FACES, "distractors", "min_faces"),
-            (),
-            lambda run, work: distractor_rows(run, work.done, work.workers),
-        ),
-    )
-}
+_ALL = (
+    Step("names", ("portraits", "names"), (), name_rows, "entry"),
+    Step("portraits", _FACES, ("names",), portrait_rows, "portrait"),
+    Step("captions", ("photos",), (), caption_rows),
+    Step("pairs", ("answers_per_search",), ("names", "portraits", "captions"), pair_rows, "seed"),
+    Step("photos", ("answers_per_pair", "names_needed"), ("pairs",), photo_rows),
+    Step("faces", (*_FACES, "min_faces"), ("photos",), face_rows),
+    Step("duplicates", ("exclude",), ("faces", "portraits"), duplicate_rows),
+    Step("labels", ("rules", "classifier", "strangers"), ("duplicates", "portraits"), label_rows),
+    Step("distractors", (*_FACES, "distractors", "min_faces"), (), distractor_rows),
+)
+STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 
 
 @dataclass(frozen=True)
@@ -152,7 +101,7 @@ def run_step(
                 )
         if again:
             run.manifest(name).remove()
-        return write_manifest(run, step, lambda done: step.rows(run, _Work(done, workers, source)), on_row)
+        return write_manifest(run, step, lambda done: step.rows(run, Work(done, workers, source)), on_row)
 
 
 def run_all(
@@ -187,6 +136,8 @@ def write_result(
     copy
         Copy the photos in any case, instead of linking them where that is possible.
     """
+    if unanswered not in UNANSWERED:
+        raise choice_error("way with unanswered faces", unanswered, UNANSWERED)
     place = Path(out).expanduser().absolute()
     with run.locked():
         for name, step in STEPS.items():
@@ -207,7 +158,7 @@ def write_result(
             ("labels", "distractors"),
             lambda run, _: result_rows(run, place, unanswered, copy),
         )
-        return write_manifest(run, result, lambda done: result.rows(run, _Work(done)), on_row)
+        return write_manifest(run, result, lambda done: result.rows(run, Work(done)), on_row)
 
 
 def write_manifest(
