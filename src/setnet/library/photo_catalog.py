@@ -212,6 +212,17 @@ class PhotoCatalog:
         with self._database.reading() as db:
             return [row[0] for row in db.execute("SELECT path FROM folders ORDER BY path")]
 
+    def has_photos_below(self, folder: bytes) -> bool:
+        """Return whether a finished photo lies in a folder or below it."""
+        inside = folder.rstrip(b"/") + b"/"
+        with self._database.reading() as db:
+            return bool(
+                db.execute(
+                    "SELECT EXISTS (SELECT 1 FROM photos WHERE path > ? AND path < ? AND state = 'ready')",
+                    (inside, inside[:-1] + b"0"),  # "0" follows "/"
+                ).fetchone()[0]
+            )
+
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:

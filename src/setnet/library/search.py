@@ -64,8 +64,9 @@ class QueryMatching:
     """Recognises the people of one query: which similarities are matches, how sure and how probable.
 
     A photo's score is the expected number of the people who are in it: each adds the probability that they
-    are, as a logistic that is one half where they are there as probably as not. It does not depend on which
-    matches are sure. What the user confirmed or refused comes before any similarity.
+    are, as a logistic that is one half where, on the average of the people, they are there as probably as
+    not. It does not depend on which matches are sure. What the user confirmed or refused comes before any
+    similarity.
     """
 
     def __init__(
@@ -83,9 +84,12 @@ class QueryMatching:
         self._least = np.array([self._least_of(r) for r in self.recognisers])
         self._sure = np.array([r.sure for r in self.recognisers])
         self._known = _known_pairs([*people, *without])
+        # A face goes to the person whose threshold it exceeds by most: by the distance from `even`, somebody
+        # whom it does not match could take it from the one whom it does, and the photo would not be found.
+        even = self._least + np.mean([r.even for r in self.recognisers] - self._least)
         self._scoring = Scoring(
             min(r.steepness for r in self.recognisers),
-            tuple(r.even for r in self.recognisers),
+            tuple(even.tolist()),
             tuple(self._least.tolist()),
             tuple(r.maybe for r in self._unwanted),
         )

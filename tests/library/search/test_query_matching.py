@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -34,14 +34,14 @@ class Known:
         return self._recognisers[person.name]
 
 
-def matching_of(examples: tuple[int, ...], faces: int) -> QueryMatching:
+def matching_of(examples: tuple[int, ...], faces: int, sure: bool = False) -> QueryMatching:
     axes = np.eye(DIM, dtype=np.float32)
     people = [QueryPerson(f"person {i}", axes[i : i + 1]) for i in range(len(examples))]
     known = {
         person.name: Recogniser.of(MODEL, axes[i], count, MODEL.strangers_to(count), faces)
         for i, (person, count) in enumerate(zip(people, examples, strict=True))
     }
-    return QueryMatching(Known(known), PhotoQuery(people), people, [])  # type: ignore[arg-type]
+    return QueryMatching(Known(known), PhotoQuery(people, sure=sure), people, [])  # type: ignore[arg-type]
 
 
 def photo(number: int, similarities: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -91,6 +91,31 @@ def test_a_match_that_is_no_more_than_a_guess_still_counts() -> None:
     found = ranked(matching, np.array([[0.9, 0.0, 0.0], [guess, guess, 0.0]]))
     assert list(found.ids) == ["1", "0"]
     assert found.scores[0] > 1.5
+
+
+near = st.floats(-0.06, 0.06)
+
+
+@settings(max_examples=40, deadline=None)
+@given(near, near, st.tuples(*[st.sampled_from([1, 3, 10])] * 2), st.booleans())
+@example(0.005, -0.004, (3, 1), False)
+def test_whom_one_name_finds_either_name_finds(
+    above_first: float, above_second: float, examples: tuple[int, int], sure: bool
+) -> None:
+    """A face that matches one person is not taken by another one whom it does not match."""
+    matching = matching_of(examples, 5000, sure)
+    least = [r.sure if sure else r.maybe for r in matching.recognisers]
+    face = np.zeros((1, DIM), np.float32)
+    face[0, :2] = least[0] + above_first, least[1] + above_second
+    face[0, 2] = np.sqrt(1 - (face**2).sum())
+    with tempfile.TemporaryDirectory() as folder, SetIndex.create(Path(folder) / "i", DIM) as index:
+        index.add(["photo"], face, [1])
+        both = index.ranked(matching.vectors, matching.options(1, None, 1, 1))
+    similarities = matching.vectors @ face[0]
+    if (similarities >= np.array(least) + 1e-5).any():
+        assert list(both.ids) == ["photo"]
+    if (similarities < np.array(least) - 1e-5).all():
+        assert list(both.ids) == []
 
 
 def test_what_is_sure_does_not_depend_on_the_score() -> None:

@@ -63,6 +63,8 @@ def test_conditions_on_time_folder_and_number_of_faces(
     assert found(after=datetime(2019, 1, 2, 3, 4, 6)) == set()
     assert found(folder=str(album / "2016")) == {"pair", "alone"}
     assert found(folder=str(album / "20")) == set()
+    (warning,) = shared.find([portrait("P001")], conditions=Conditions(folder=str(album / "20"))).warnings
+    assert warning == f"no photo in this library is in {album / '20'}: its folders are {album}"
     assert found(faces=(2, 2)) == {"pair", "others"}
     assert found(faces=(3, None)) == {"three"}
 
