@@ -38,7 +38,7 @@ def walk(folder: Path, seed: int, changes: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_change_and_condition_agrees_with_the_model(tmp_path: Path, seed: int) -> None:
-    walk(tmp_path / "library", seed, 120)
+    walk(tmp_path / "library", seed, 60)
 
 
 @pytest.mark.soak

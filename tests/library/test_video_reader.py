@@ -84,6 +84,8 @@ def test_files_without_a_picture_are_named(clips: dict[str, bytes], tmp_path: Pa
         "text.mkv": b"this is no video" * 100,
         "zeros.mov": bytes(5000),
         "picture.avi": b"\xff\xd8\xff\xe0" + bytes(100),
+        "av1.mp4": b"\0\0\0\x08ftyp" + b"\0\0\0\x18moov" + b"\0\0\0\x10stsdav01" + bytes(8),
+        "av1.webm": b"\x1aE\xdf\xa3" + bytes(30) + b"V_AV1" + bytes(30),
     }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -92,6 +94,7 @@ def test_files_without_a_picture_are_named(clips: dict[str, bytes], tmp_path: Pa
         reasons = {os.path.basename(r.path): r.reason or "" for r in reader.results(tasks)}
     assert reasons[b"empty.mp4"] == "the file is empty"
     assert "No such file" in reasons[b"absent.mp4"]
+    assert all("AV1, which setnet cannot decode" in reasons[n] for n in (b"av1.mp4", b"av1.webm"))
     assert all("not a video that setnet can read" in reasons[n] for n in (b"text.mkv", b"zeros.mov"))
 
 

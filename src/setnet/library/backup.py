@@ -15,7 +15,6 @@ import math
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from setnet.durable import copy_file_elsewhere, replace_file, transaction
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, StorageError
 from setnet.library.check import find_problems
-from setnet.library.creation import restrict_files
+from setnet.library.creation import expire_quarantine, restrict_files
 from setnet.library.database import Database, make_private
 from setnet.library.paths import (
     BACKUP_MARK,
@@ -39,7 +38,6 @@ from setnet.library.paths import (
     NEXT_DATABASE,
     NEXT_INDEX,
     QUARANTINE,
-    REDESCRIBED,
     STAGING,
     THUMBNAILS,
     UNFINISHED_DATABASE,
@@ -47,8 +45,6 @@ from setnet.library.paths import (
     display_path,
 )
 from setnet.system import FileLock, sync_folder
-
-_KEPT_SECONDS = 7 * 24 * 3600.0
 
 
 @contextmanager
@@ -151,13 +147,6 @@ def finish_interrupted(library: Path) -> None:
         is_complete = (library / NEXT_DATABASE).exists()
         with nullcontext() if is_complete else suppress(LockedError), stage_new_state(library):
             pass  # somebody who is still staging a state removes it
-
-
-def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
-    """Delete what was put aside, or begun and left, longer than `older_than` seconds ago."""
-    for aside in (library / QUARANTINE, library / REDESCRIBED):
-        if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
-            shutil.rmtree(aside)
 
 
 @dataclass(frozen=True, slots=True)

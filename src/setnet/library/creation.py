@@ -31,6 +31,8 @@ from setnet.library.paths import (
     FOLDERS,
     INDEX,
     JOURNAL,
+    QUARANTINE,
+    REDESCRIBED,
     THUMBNAILS,
     display_path,
     existing_paths,
@@ -77,6 +79,16 @@ def _library_parts(library: Path, folder_mode: int) -> Iterator[Path]:
         if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
             for folder, _, files in os.walk(top):
                 yield from (Path(folder), *(Path(folder, file) for file in files))
+
+
+_KEPT_SECONDS = 7 * 24 * 3600.0
+
+
+def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
+    """Delete what was put aside, or begun and left, longer than `older_than` seconds ago."""
+    for aside in (library / QUARANTINE, library / REDESCRIBED):
+        if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
+            shutil.rmtree(aside)
 
 
 def make_folder(folder: Path, library: Path) -> None:

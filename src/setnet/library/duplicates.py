@@ -29,7 +29,7 @@ from setnet.library.database import make_private
 from setnet.library.folder_scan import FolderScan
 from setnet.library.paths import VLADS, as_path, display_path, resolve_path
 from setnet.library.photo_catalog import KnownFile
-from setnet.library.photo_reader import HASH_BYTES
+from setnet.library.photos import HASH_BYTES
 from setnet.library.vlad import SHIPPED, VLAD_DIM, Floats
 from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
 from setnet.sandbox.messages import invalid_reply

@@ -14,7 +14,7 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.folder_scan import FolderScan
 from setnet.library.paths import display_path, path_bytes, resolve_path
 from setnet.library.person import Example
-from setnet.library.photo_reader import content_hash
+from setnet.library.photos import content_hash
 from setnet.library.pictures import face_picture
 
 if TYPE_CHECKING:

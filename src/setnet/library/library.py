@@ -17,13 +17,14 @@ from setnet.durable import own_errors, storage_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.library.answer import Answer, VideoHit, video_hits
-from setnet.library.backup import expire_quarantine, finish_interrupted
+from setnet.library.backup import finish_interrupted
 from setnet.library.creation import (
     LibraryStatus,
     bytes_in,
     check_model,
     check_settings,
     create_files,
+    expire_quarantine,
     library_exists,
     remember_folders,
     restrict_files,

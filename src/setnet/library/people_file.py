@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.person import ORIGINS, checked_name, is_id, key_of
-from setnet.library.photo_reader import HASH_BYTES
+from setnet.library.photos import HASH_BYTES
 
 
 def raise_invalid_field(at: str, expected: str) -> NoReturn:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from setnet.addresses import file_at, is_address, read_address
 from setnet.errors import SetNetError, WorkerError
 from setnet.library.folder_scan import is_video_name
 from setnet.library.paths import file_of
-from setnet.library.photos import LibraryPhoto, StoredFace
+from setnet.library.photos import HASH_BYTES, LibraryPhoto, StoredFace, content_hash
 from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool, unordered_map
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.sandbox.process import ran_out_of_memory
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HASH_BYTES = 16
 _LARGEST_FILE = 512 << 20
 
 
@@ -86,11 +84,6 @@ class PhotoResult:
     def file(self) -> bytes:
         """The path of the file it was found in."""
         return file_of(self.path, self.start)
-
-
-def content_hash(data: bytes) -> bytes:
-    """Return the hash of a file's bytes."""
-    return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 # 20190704, 2019-07-04 or 2019_07_04, and after it 123456, 12.34.56 or "at 12-34-56", if anything.

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,14 @@ from setnet.library.paths import as_path, display_path
 
 _EPOCH = datetime(1970, 1, 1)
 
+HASH_BYTES = 16
+
 PathText = Callable[[bytes | Path], str]
+
+
+def content_hash(data: bytes) -> bytes:
+    """Return the hash of a file's bytes."""
+    return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def corners(box: Box) -> list[float]:

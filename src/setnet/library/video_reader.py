@@ -19,17 +19,15 @@ import numpy as np
 from setnet.errors import WorkerError
 from setnet.library.paths import shot_path
 from setnet.library.photo_reader import (
-    HASH_BYTES,
     PhotoResult,
     PhotoTask,
-    content_hash,
     faces_in,
     faces_to_arrays,
     facts_in,
     reason_in,
     reason_or,
 )
-from setnet.library.photos import taken_number
+from setnet.library.photos import HASH_BYTES, content_hash, taken_number
 from setnet.sandbox import Limits, Message, WorkerPool
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.video.sprite import LARGEST_SPRITE
@@ -85,13 +83,15 @@ def watch_part(settings: FaceSettings, task: Message) -> Message:
     """Watch a part of a video; why it cannot be is the reason in the reply."""
     from setnet.faces import load_descriptor
     from setnet.video import watch
+    from setnet.video.boxes import is_av1
     from setnet.video.capture import allow_hardware
 
     allow_hardware(task.fields["hardware"])
     path, at, budget = (task.fields[name] for name in ("path", "at", "budget"))
     seen = reason_or(lambda: watch(path, settings, at, budget=budget))
     if isinstance(seen, str):
-        return Message("done", {"reason": seen})
+        reason = "its pictures are AV1, which setnet cannot decode: convert it to H.264 or H.265"
+        return Message("done", {"reason": reason if is_av1(path) else seen})
     people = [person for shot in seen.shots for person in shot.people]
     fields = {
         "reason": None,

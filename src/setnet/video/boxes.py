@@ -1,14 +1,16 @@
-"""What the boxes of an MP4 or MOV file say of it: when it was taken, and whether it belongs to a photo."""
+"""What the head of a video file says: when it was taken, whether it belongs to a photo, or is AV1."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 _MOST_BOXES = 64  # at the top of a file; real ones have about five
 _LARGEST_INDEX = 32 << 20  # bytes of the box that describes the video
+_HEADER = 1 << 16  # bytes: where a Matroska file says what its tracks are
 _LIVE = b"com.apple.quicktime.content.identifier"
 _LOCAL_TIME = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[+-]\d\d:?\d\d")
 _1904 = datetime(1904, 1, 1, tzinfo=UTC)
@@ -18,6 +20,15 @@ _FIRST_YEAR = 1970  # a clock that was never set says 1904
 def is_live_video(path: str | bytes) -> bool:
     """Return whether a MOV file is the moving part of a live photo: it says which photo it belongs to."""
     return _LIVE in _description(path)
+
+
+def is_av1(path: str | bytes) -> bool:
+    """Return whether the pictures of an MP4, MOV, MKV or WebM file are AV1, which OpenCV cannot decode."""
+    if b"av01" in _description(path):
+        return True
+    with suppress(OSError), open(path, "rb") as file:
+        return b"V_AV1" in file.read(_HEADER)
+    return False
 
 
 def taken_at(path: str | bytes) -> datetime | None:

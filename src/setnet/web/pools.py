@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
 from setnet.library import Example
-from setnet.library.photo_reader import content_hash, faces_in
+from setnet.library.photo_reader import faces_in
+from setnet.library.photos import content_hash
 from setnet.sandbox import Limits, Message, Service, WorkerPool
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.web.problems import too_busy
