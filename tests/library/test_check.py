@@ -220,3 +220,17 @@ def test_an_index_that_cannot_be_opened_is_a_problem_like_others(stored: Path) -
     with Library.open(stored) as library:
         (problem,) = library.check()
     assert str(catalog) in problem
+
+
+def test_what_a_killed_run_left_in_the_index_is_no_damage_and_what_was_a_photo_is(library: Library) -> None:
+    """A run adds photos to the index first: their numbers are new to the database when it is killed."""
+    face = np.ones((1, library.dim), np.float32)
+    (failed,) = library.photos.failures()
+    with library._writing() as index:
+        index.add(["10000"], face, [1])
+    assert library.check() == []
+    with library._writing() as index:
+        index.add([failed.id], face, [1])
+    assert library.check() == [f"item {failed.id} of the index is no photo"]
+    library.index(workers=0)
+    assert library.check() == []

@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
@@ -24,7 +25,7 @@ from typing import Any
 from setnet.durable import copy_file_elsewhere, replace_file, transaction
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, StorageError
-from setnet.library.check import find_problems
+from setnet.library.check import find_problems, is_written
 from setnet.library.creation import expire_quarantine, restrict_files
 from setnet.library.database import Database, make_private
 from setnet.library.paths import (
@@ -44,7 +45,10 @@ from setnet.library.paths import (
     VLADS,
     display_path,
 )
+from setnet.library.photo_writer import agree
 from setnet.system import FileLock, sync_folder
+
+_ATTEMPTS, _PAUSE = 40, 0.25  # seconds: how long a writer may take from the index to the database
 
 
 @contextmanager
@@ -222,12 +226,12 @@ def _copy(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
 def _copy_both(database: Database, index: SetIndex, to: Path) -> tuple[tuple[int, int], dict[str, Any]]:
     """Stage database and index as of one moment.
 
-    They are copied again when a commit came in between; the third time, when little is left to copy, others
-    wait with theirs.
+    They are copied again when a commit came in between, or the index was ahead of the database. From the
+    third time on, when little is left to copy, others wait with their commits.
     """
     with database.reading() as db, closing(sqlite3.connect(database.path, isolation_level=None)) as lock:
-        for is_last in (False, False, True):
-            with transaction(lock) if is_last else nullcontext():
+        for attempt in range(_ATTEMPTS):
+            with nullcontext() if attempt < 2 else transaction(lock):
                 before = database.version
                 with database_to_stage(to) as copy:
                     db.backup(copy)
@@ -235,6 +239,9 @@ def _copy_both(database: Database, index: SetIndex, to: Path) -> tuple[tuple[int
                         "SELECT (SELECT count(*) FROM photos WHERE state = 'ready'), count(*) FROM people"
                     ).fetchone()
                 done = index.backup(to / NEXT_INDEX).to_dict()
-                if database.version == before:
+                if database.version == before and (
+                    agree(database, index) or not is_written(database.path.with_name(INDEX))
+                ):
                     break
+            time.sleep(_PAUSE)  # whoever is ahead commits now
     return counts, done
