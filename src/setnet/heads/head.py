@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ from setnet.heads.logistic import Logistic
 from setnet.heads.tensor_file import read_tensors, write_tensors
 
 FORMAT = 1
+_BRANCHES: dict[str, type[Any]] = {"netvlad": NetVLAD, "product": Product}
+_LAYERS: dict[str, type[Any]] = {"affine": Affine, "blocks": Blocks}
 
 
 @dataclass(frozen=True)
@@ -117,18 +119,10 @@ class Head:
 
     def save(self, path: str | Path, *, half: bool = True) -> None:
         """Write the head to ``path``; weights as float16 unless ``half`` is false."""
-        tensors: dict[str, NDArray[np.floating]] = {}
-        _put(tensors, "input", {"mean": self.input.mean, "weight": self.input.weight})
-        branches = []
-        for j, branch in enumerate(self.branches):
-            kind, weights = _branch_tensors(branch)
-            branches.append({"kind": kind, "share": branch.share})
-            _put(tensors, f"branches.{j}", weights)
-        output = []
-        for j, layer in enumerate(self.output):
-            kind, weights = _layer_tensors(layer)
-            output.append({"kind": kind})
-            _put(tensors, f"output.{j}", weights)
+        tensors = _tensors("input.", self.input)
+        for place, parts in (("branches", self.branches), ("output", self.output)):
+            for j, part in enumerate(parts):
+                tensors |= _tensors(f"{place}.{j}.", part)
         meta = {
             "format": FORMAT,
             "name": self.name,
@@ -138,8 +132,8 @@ class Head:
             "bits": self.bits,
             "logistic": {"w": self.logistic.w, "b": self.logistic.b},
             "input": {"unit_first": self.input.unit_first, "unit_last": self.input.unit_last},
-            "branches": branches,
-            "output": output,
+            "branches": [{"kind": _kind(branch), "share": branch.share} for branch in self.branches],
+            "output": [{"kind": _kind(layer)} for layer in self.output],
             "about": dict(self.about),
         }
         kind_on_disk = np.float16 if half else np.float32
@@ -171,9 +165,14 @@ class Head:
                 element_dim=meta["element_dim"],
                 bits=meta["bits"],
                 logistic=Logistic(**meta["logistic"]),
-                branches=tuple(_branch(tensors, j, spec) for j, spec in enumerate(meta["branches"])),
+                branches=tuple(
+                    _part(_BRANCHES, tensors, f"branches.{j}.", spec)
+                    for j, spec in enumerate(meta["branches"])
+                ),
                 input=Input(tensors.get("input.mean"), tensors.get("input.weight"), **meta["input"]),
-                output=tuple(_layer(tensors, j, spec) for j, spec in enumerate(meta["output"])),
+                output=tuple(
+                    _part(_LAYERS, tensors, f"output.{j}.", spec) for j, spec in enumerate(meta["output"])
+                ),
                 descriptor=meta["descriptor"],
                 about=dict(meta["about"].items()),
             )
@@ -186,39 +185,26 @@ class Head:
         return head
 
 
-def _put(
-    tensors: dict[str, NDArray[np.floating]], prefix: str, weights: Mapping[str, NDArray[np.floating] | None]
-) -> None:
-    tensors.update({f"{prefix}.{key}": value for key, value in weights.items() if value is not None})
+def _kind(part: Branch | Layer) -> str:
+    """Return what a part is called in a file."""
+    return next(kind for kind, cls in (_BRANCHES | _LAYERS).items() if isinstance(part, cls))
 
 
-def _branch_tensors(branch: Branch) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
-    if isinstance(branch, NetVLAD):
-        return "netvlad", {"a": branch.a, "b": branch.b, "c": branch.c}
-    return "product", {f"factors.{i}": factor for i, factor in enumerate(branch.factors)}
+def _tensors(prefix: str, part: Input | Branch | Layer) -> dict[str, NDArray[Any]]:
+    """Return the weights of a part by their names in a file."""
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    for i, factor in enumerate(values.pop("factors", ())):
+        values[f"factors.{i}"] = factor
+    return {prefix + name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
-def _branch(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Branch:
-    prefix = f"branches.{j}."
-    if spec["kind"] == "netvlad":
-        a, b, c = (tensors[prefix + key] for key in "abc")
-        return NetVLAD(a, b, c, share=spec["share"])
+def _part(
+    kinds: Mapping[str, type[Any]], tensors: Mapping[str, NDArray[Any]], prefix: str, spec: Mapping[str, Any]
+) -> Any:
+    """Return a part of one of some kinds, from what the file says of it and its weights."""
+    if spec["kind"] not in kinds:
+        raise ModelError(f"unknown kind of part {spec['kind']!r}: valid are {', '.join(map(repr, kinds))}")
+    own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     if spec["kind"] == "product":
-        count = sum(key.startswith(prefix + "factors.") for key in tensors)
-        return Product(tuple(tensors[f"{prefix}factors.{i}"] for i in range(count)), share=spec["share"])
-    raise ModelError(f"unknown kind of branch {spec['kind']!r}: valid are 'netvlad', 'product'")
-
-
-def _layer_tensors(layer: Layer) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
-    if isinstance(layer, Affine):
-        return "affine", {"weight": layer.weight, "bias": layer.bias}
-    return "blocks", {"blocks": layer.blocks}
-
-
-def _layer(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Layer:
-    prefix = f"output.{j}."
-    if spec["kind"] == "affine":
-        return Affine(tensors.get(prefix + "weight"), tensors.get(prefix + "bias"))
-    if spec["kind"] == "blocks":
-        return Blocks(tensors[prefix + "blocks"])
-    raise ModelError(f"unknown kind of layer {spec['kind']!r}: valid are 'affine', 'blocks'")
+        own = {"factors": tuple(own[f"factors.{i}"] for i in range(len(own)))}  # type: ignore[dict-item]
+    return kinds[spec["kind"]](**own, **{name: value for name, value in spec.items() if name != "kind"})
