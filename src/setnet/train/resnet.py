@@ -153,7 +153,8 @@ def from_vggface2(state: dict[str, Tensor], dim: int | None = None, source: str 
     assert width is not None
     if last is not None and dim is not None and dim != width:
         raise ModelError(f"{source}: descriptors of {width} dimensions, {dim} expected")
-    net = ResNet50(width, squeeze=squeeze, bias=last is None or bias is not None)
+    with torch.device("meta"):  # to draw weights that the file replaces would take as long as to read it
+        net = ResNet50(width, squeeze=squeeze, bias=last is None or bias is not None)
     if last is not None:
         state["reduce.weight"] = last.flatten(1)
         if bias is not None:
@@ -162,7 +163,7 @@ def from_vggface2(state: dict[str, Tensor], dim: int | None = None, source: str 
     return net
 
 
-def _fill(net: nn.Module, state: dict[str, Tensor], source: str, fresh: bool) -> None:
+def _fill(net: ResNet50, state: dict[str, Tensor], source: str, fresh: bool) -> None:
     wanted = net.state_dict()
     # Files older than torch 0.4.1 do not count batches; the count is not used with a fixed momentum.
     optional = {k for k in wanted if k.endswith("num_batches_tracked")}
@@ -178,8 +179,14 @@ def _fill(net: nn.Module, state: dict[str, Tensor], source: str, fresh: bool) ->
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise ModelError(
-            f"{source}: not a VGGFace2 {'SENet' if getattr(net, 'squeeze', False) else 'ResNet'}-50: "
+            f"{source}: not a VGGFace2 {'SENet' if net.squeeze else 'ResNet'}-50: "
             + "; ".join(problems[:3])
             + more
         )
+    net.to_empty(device="cpu")
+    for part in net.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.reset_running_stats()
+    if fresh:
+        net.reduce.reset_parameters()
     net.load_state_dict(state, strict=False)
