@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from setnet.faces import FaceSettings
 from setnet.library import Example, Library, People, StoredFace
 from setnet.library.creation import remember_folders
 from setnet.library.database import Database
-from setnet.library.photo_reader import PhotoResult
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from setnet.library.photo_writer import PhotoWriter
 from tests.support import invented_photos
 
@@ -49,11 +51,31 @@ def photos(tmp_path: Path, album: Path) -> Path:
     return tmp_path / "photos"
 
 
+@pytest.fixture(scope="session")
+def album_results(album: Path) -> dict[str, PhotoResult]:
+    """What is found in each file of the album, by its path in it: found once per test process."""
+    files = [path for path in album.rglob("*") if path.is_file()]
+    with PhotoReader(FaceSettings(), 0) as reader:
+        results = reader.results(PhotoTask(os.fsencode(path)) for path in files)
+        return {str(Path(os.fsdecode(r.path)).relative_to(album)): r for r in results}
+
+
 @pytest.fixture
-def library(tmp_path: Path, photos: Path) -> Iterator[Library]:
-    """A library of `photos` that a test may change."""
+def library(
+    tmp_path: Path, photos: Path, album_results: dict[str, PhotoResult], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Library]:
+    """A library of `photos` that a test may change; its photos were read once per test process."""
+
+    def results(_: PhotoReader, tasks: Iterable[PhotoTask], *__: object) -> Iterator[PhotoResult]:
+        for task in tasks:
+            path = Path(os.fsdecode(task.path))
+            found = album_results[str(path.relative_to(photos))]
+            yield replace(found, path=task.path, mtime_ns=path.stat().st_mtime_ns)
+
     with Library.create(tmp_path / "library") as made:
-        made.index([photos], workers=0)
+        with monkeypatch.context() as patch:
+            patch.setattr(PhotoReader, "results", results)
+            made.index([photos], workers=0)
         yield made
 
 
