@@ -310,25 +310,43 @@ class Photos(PhotoCatalog):
     @own_errors
     def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
         """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import draw_thumbnail, thumbnail_of
+        from setnet.library.pictures import cached_picture, check_side, draw_thumbnail
 
-        return thumbnail_of(self._pictures, self, photo_id, side, draw or draw_thumbnail)
+        check_side(side)
+        photo = self.get(photo_id)
+        return cached_picture(
+            self._pictures, self, photo, str(side), lambda: (draw or draw_thumbnail)(photo, side)
+        )
 
     @own_errors
     def face_thumbnail(
         self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
     ) -> bytes:
         """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import draw_face_thumbnail, face_thumbnail_of
+        from setnet.library.pictures import cached_picture, check_side, draw_face_thumbnail
 
-        return face_thumbnail_of(self._pictures, self, photo_id, face, side, draw or draw_face_thumbnail)
+        check_side(side)
+        photo = self.get(photo_id)
+        if not 0 <= face < len(photo.faces):
+            raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+
+        def drawn() -> bytes:
+            return (draw or draw_face_thumbnail)(photo, face, side)
+
+        return cached_picture(self._pictures, self, photo, f"face{face}-{side}", drawn)
 
     @own_errors
     def sprite(self, photo_id: str, draw: DrawSprite | None = None) -> bytes:
-        """Return a few pictures of a shot beside each other as a JPEG, made once (by `draw`), then kept."""
-        from setnet.library.pictures import cached_sprite, draw_sprite
+        """Return a few pictures of a shot beside each other as a JPEG, made once (by `draw`), then kept.
 
-        return cached_sprite(self._pictures, self, photo_id, draw or draw_sprite)
+        That of a shot just indexed is kept already; a restored library or a full disk have none.
+        """
+        from setnet.library.pictures import SPRITE, cached_picture, draw_sprite
+
+        photo = self.get(photo_id)
+        if photo.start is None:
+            raise InvalidInputError(f"photo {photo_id} is no shot of a video")
+        return cached_picture(self._pictures, self, photo, SPRITE, lambda: (draw or draw_sprite)(photo))
 
     @own_errors
     def set_external_id(self, photo_id: str, external_id: str | None) -> LibraryPhoto:

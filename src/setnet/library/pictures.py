@@ -105,24 +105,10 @@ def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
         return None
 
 
-def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
-    """Return a photo's thumbnail: from the cache in `folder`, else made by `draw` and cached."""
-    if side not in _SIDES:
-        raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
-    photo = catalog.get(photo_id)
-    return cached_picture(folder, catalog, photo, str(side), lambda: draw(photo, side))
-
-
-def face_thumbnail_of(
-    folder: Path, catalog: PhotoCatalog, photo_id: str, face: int, side: int, draw: DrawFace
-) -> bytes:
-    """Return the picture of a face of a photo: from the cache in `folder`, else made by `draw` and cached."""
+def check_side(side: int) -> None:
+    """Raise for a size that no picture is made in."""
     if side not in _SIDES:
         raise InvalidInputError(f"a picture has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
-    photo = catalog.get(photo_id)
-    if not 0 <= face < len(photo.faces):
-        raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-    return cached_picture(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
 
 
 def cached_picture(
@@ -178,17 +164,6 @@ def draw_sprite(photo: LibraryPhoto) -> bytes:
 
     times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
     return make_sprite(frames_at(os.fsdecode(photo.path), times))
-
-
-def cached_sprite(folder: Path, catalog: PhotoCatalog, photo_id: str, draw: DrawSprite) -> bytes:
-    """Return the sprite of a shot: from the cache in `folder`, else made by `draw` and cached.
-
-    That of a shot just indexed is in the cache; a restored library or a full disk have none.
-    """
-    photo = catalog.get(photo_id)
-    if photo.start is None:
-        raise InvalidInputError(f"photo {photo_id} is no shot of a video")
-    return cached_picture(folder, catalog, photo, SPRITE, lambda: draw(photo))
 
 
 def cache_sprite(folder: Path, photo_id: int, content: bytes, sprite: bytes) -> None:
