@@ -114,7 +114,7 @@ def test_people_start_over_from_a_file(library: Path, pair: Path, made: Any, tmp
     shutil.copytree(made.library, tmp_path / "other")
     done = setnet(tmp_path / "other", "people", "import", file)
     assert done.returncode == 1  # the portrait is no photo of the library
-    assert "1 person in the file, 1 of them new; 1 example face and 1 verdict added" in done.stdout
+    assert "1 person in the file, 1 of them new; 1 example face and 1 label added" in done.stdout
     assert "Anna: 1 of 2 example faces" in done.stderr
     answered(library, "export", file)
     assert answered(tmp_path / "other", "import", file)["examples"] == 1

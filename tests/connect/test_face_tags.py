@@ -22,9 +22,9 @@ SIZE = (1600, 1200)
 def confirmed(library: Library, name: str) -> set[tuple[str, int | None]]:
     """Return the faces that are confirmed as a person's: name of the photo, number of the face from 0."""
     return {
-        (library.photos.get(verdict.photo_id).path.name, verdict.face)
-        for verdict in library.people.verdicts(name)
-        if verdict.says == "yes" and verdict.photo_id is not None
+        (library.photos.get(label.photo_id).path.name, label.face)
+        for label in library.people.labels(name)
+        if label.is_match and label.photo_id is not None
     }
 
 

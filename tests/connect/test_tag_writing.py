@@ -47,9 +47,9 @@ def test_sure_faces_are_written_and_read_back_as_the_same(
     named.people.remove("Anna", "Ben")
     import_tags(named)
     faces = {
-        (verdict.person, named.photos.get(verdict.photo_id or "").path.name, verdict.face)
+        (label.person, named.photos.get(label.photo_id or "").path.name, label.face)
         for name in ("Anna", "Ben")
-        for verdict in named.people.verdicts(name)
+        for label in named.people.labels(name)
     }
     assert faces == {("Anna", "a.jpg", 0), ("Anna", "b.jpg", 0), ("Ben", "a.jpg", 1), ("Ben", "c.jpg", 0)}
 
@@ -175,7 +175,6 @@ def test_names_come_back_to_the_same_faces_of_upright_and_turned_photos(
     done = import_tags(library)
     assert (done.named, done.not_found, done.conflicts, done.unreadable) == (2, [], [], [])
     faces = {
-        (library.photos.get(verdict.photo_id or "").path, verdict.face)
-        for verdict in library.people.verdicts("Anna")
+        (library.photos.get(label.photo_id or "").path, label.face) for label in library.people.labels("Anna")
     }
     assert faces == {(upright, 0), (turned, 1)}

@@ -91,7 +91,7 @@ def test_flipped_bits_that_alter_rows_are_found(stored: Path, tmp_path: Path) ->
         "UPDATE people SET added = 0",
         "UPDATE people SET note = 'other'",
         "UPDATE aliases SET name = 'Ann'",
-        "UPDATE verdicts SET says = 'yes'",
+        "UPDATE labels SET is_match = 1 - is_match",
         "UPDATE meta SET value = 'other' WHERE key = 'model'",
         "DELETE FROM folders",
         "DROP TRIGGER people_noted_new",

@@ -1,4 +1,4 @@
-"""Naming a group, and suggestions: examples, verdicts, faces left out, and undo of all of it."""
+"""Naming a group, and suggestions: examples, labels, faces left out, and undo of all of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(library: Library) -> dict[str, Any]:
             for table, columns in {
                 "people": "name",
                 "examples": "person, descriptor",
-                "verdicts": "person, content, says",
+                "labels": "person, content, is_match",
                 "face_groups": "id, person, hidden, faces, photos, cover, stale",
                 "group_members": "id, grp",
             }.items()
@@ -56,8 +56,8 @@ def test_faces_that_the_examples_would_not_find_are_kept_as_confirmed(grouped: L
     with grouped.database.writing() as db:  # a face that looks like nobody of its group
         db.execute("UPDATE group_members SET grp = 1 WHERE id = ?", (int(stranger) * 65536,))
     grouped.groups.name("g1", "Anna")
-    (said,) = grouped.people.verdicts("Anna")
-    assert (said.says, said.photo_id, said.face) == ("yes", stranger, 0)
+    (said,) = grouped.people.labels("Anna")
+    assert (said.is_match, said.photo_id, said.face) == (True, stranger, 0)
     assert "c0" in {hit.path.name for hit in grouped.search(["Anna"], k=99, at_least=1, sure=True)}
 
 
@@ -65,7 +65,7 @@ def test_faces_left_out_are_refused_and_leave_the_group(grouped: Library, groups
     left = (grouped.groups.members("g1")[0].photo_id, 0)
     before = rows(grouped)
     person, _ = grouped.groups.name("g1", "Anna", [left])
-    assert [(v.says, v.photo_id, v.face) for v in grouped.people.verdicts("Anna")] == [("no", *left)]
+    assert [(v.is_match, v.photo_id, v.face) for v in grouped.people.labels("Anna")] == [(False, *left)]
     assert groups_in(grouped)["g5"][1] == {"a0 1"}
     assert grouped.groups.get("g1").faces == 5
     assert left[0] not in {h.photo.id for h in grouped.search(["Anna"], k=99, at_least=1)}
@@ -127,7 +127,7 @@ def test_faces_refused_before_are_left_out_of_the_name(grouped: Library, groups_
     grouped.people.reject("Carl", *refused)
     grouped.groups.name("g1", "Carl", if_exists="add")
     assert grouped.groups.get("g1").faces == 5
-    assert ("no", *refused) in [(v.says, v.photo_id, v.face) for v in grouped.people.verdicts("Carl")]
+    assert (False, *refused) in [(v.is_match, v.photo_id, v.face) for v in grouped.people.labels("Carl")]
 
 
 def test_who_changes_their_mind_about_a_whole_group_may(grouped: Library) -> None:
@@ -135,7 +135,7 @@ def test_who_changes_their_mind_about_a_whole_group_may(grouped: Library) -> Non
     refused = grouped.groups.reject("g3", "Anna")
     assert refused.change is not None
     grouped.groups.name("g3", "Anna", if_exists="add")
-    assert not [v for v in grouped.people.verdicts("Anna") if v.says == "no"]
+    assert not [v for v in grouped.people.labels("Anna") if not v.is_match]
     assert grouped.groups.get("g3").name == "Anna"
 
 
@@ -143,7 +143,7 @@ def test_refusing_a_named_group_takes_its_name(grouped: Library) -> None:
     grouped.groups.name("g3", "Carl")
     grouped.groups.reject("g3", "Carl")
     assert grouped.groups.get("g3").name is None
-    assert len([v for v in grouped.people.verdicts("Carl") if v.says == "no"]) == 4
+    assert len([v for v in grouped.people.labels("Carl") if not v.is_match]) == 4
     grouped.people.undo()
     assert grouped.groups.get("g3").name == "Carl"
 

@@ -107,7 +107,7 @@ def test_the_groups_of_a_removed_person_have_no_name_and_no_history(grouped: Lib
     assert grouped.groups.get("g1").name is None
     assert [change.kind for change in grouped.people.history()] == ["erase"]
     with grouped.database.reading() as db:
-        for table in ("examples", "removed_examples", "verdicts", "removed_verdicts"):
+        for table in ("examples", "removed_examples", "labels", "removed_labels"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl <> ''").fetchone() == (0,)
     assert grouped.check() == []

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import Example, FaceName, Library, Verdict
+from setnet.library import Example, FaceName, Label, Library
 from tests.support import invented_photos
 from tests.support.invented_photos import face_of
 
 
-def said(library: Library, name: str) -> list[tuple[str, str | None, int | None]]:
-    return [(v.says, v.photo_id, v.face) for v in library.people.verdicts(name)]
+def said(library: Library, name: str) -> list[tuple[bool, str | None, int | None]]:
+    return [(v.is_match, v.photo_id, v.face) for v in library.people.labels(name)]
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def anna(invented: Library) -> Library:
 def test_a_confirmed_face_becomes_an_example(anna: Library) -> None:
     person = anna.people.confirm("Anna", "2", 0, picture=b"JPEG")
     assert person.examples == 2
-    assert said(anna, "Anna") == [("yes", "2", 0)]
+    assert said(anna, "Anna") == [(True, "2", 0)]
     example = anna.people.examples("Anna")[1]
     assert (example.origin, example.source, example.picture) == ("confirmed", "/invented/b", b"JPEG")
     assert example.content == anna.photos.get("2").stored_hash
     assert example.box == anna.photos.get("2").faces[0].box
     np.testing.assert_array_equal(example.descriptor, anna.photos.descriptors("2")[0])
-    np.testing.assert_array_equal(anna.people.verdicts("Anna")[0].descriptor, anna.photos.descriptors("2")[0])
+    np.testing.assert_array_equal(anna.people.labels("Anna")[0].descriptor, anna.photos.descriptors("2")[0])
 
 
 def test_a_face_confirmed_twice_counts_once(anna: Library) -> None:
@@ -49,9 +49,9 @@ def test_a_face_confirmed_twice_counts_once(anna: Library) -> None:
 def test_the_last_word_holds(anna: Library) -> None:
     anna.people.confirm("Anna", "2", 0)
     assert anna.people.reject("Anna", "2", 0).examples == 1
-    assert said(anna, "Anna") == [("no", "2", 0)]
+    assert said(anna, "Anna") == [(False, "2", 0)]
     assert anna.people.confirm("Anna", "2", 0).examples == 2
-    assert said(anna, "Anna") == [("yes", "2", 0)]
+    assert said(anna, "Anna") == [(True, "2", 0)]
 
 
 def test_a_face_is_one_person(anna: Library) -> None:
@@ -59,9 +59,9 @@ def test_a_face_is_one_person(anna: Library) -> None:
     anna.people.reject("Anna", "2", 1)
     assert anna.people.confirm("Ben", "3", 0).examples == 2
     assert anna.people.get("Anna").examples == 1
-    assert said(anna, "Anna") == [("no", "2", 1)]
+    assert said(anna, "Anna") == [(False, "2", 1)]
     anna.people.undo()
-    assert said(anna, "Anna") == [("yes", "3", 0), ("no", "2", 1)]
+    assert said(anna, "Anna") == [(True, "3", 0), (False, "2", 1)]
     assert [anna.people.get(name).examples for name in ("Anna", "Ben")] == [2, 1]
 
 
@@ -80,22 +80,22 @@ def test_what_was_said_follows_examples_that_are_moved_split_off_or_merged(anna:
     wrong = anna.people.examples("Anna")[1]
     assert wrong.number is not None
     anna.people.move("Anna", [wrong.number], "Ben")
-    assert said(anna, "Ben") == [("yes", "3", 0)]
+    assert said(anna, "Ben") == [(True, "3", 0)]
     anna.people.split("Ben", [wrong.number], "Cleo")
-    assert (said(anna, "Ben"), said(anna, "Cleo")) == ([], [("yes", "3", 0)])
+    assert (said(anna, "Ben"), said(anna, "Cleo")) == ([], [(True, "3", 0)])
     anna.people.reject("Cleo", "1", 1)
     anna.people.reject("Ben", "1", 1)
     anna.people.reject("Ben", "3", 0)
     anna.people.merge("Cleo", ["Ben", "Anna"])
-    assert sorted(said(anna, "Cleo"), key=repr) == [("no", "1", 1), ("no", "2", 1), ("yes", "3", 0)]
+    assert sorted(said(anna, "Cleo"), key=repr) == [(False, "1", 1), (False, "2", 1), (True, "3", 0)]
 
 
-def test_verdicts_have_one_json(anna: Library) -> None:
+def test_labels_have_one_json(anna: Library) -> None:
     anna.people.reject("Anna", "2", 1)
-    (verdict,) = anna.people.verdicts("Anna")
-    assert isinstance(verdict, Verdict)
-    facts = verdict.to_dict()
-    assert {"person": "Anna", "says": "no", "photo": "2", "face": 1}.items() <= facts.items()
+    (label,) = anna.people.labels("Anna")
+    assert isinstance(label, Label)
+    facts = label.to_dict()
+    assert {"person": "Anna", "is_match": False, "photo": "2", "face": 1}.items() <= facts.items()
     assert facts["content"] == anna.photos.get("2").content
 
 
@@ -112,58 +112,58 @@ def _id(library: Library, stem: str) -> str:
     return next(photo.id for photo in library.photos.all_photos() if photo.path.stem == stem)
 
 
-def places(library: Library) -> list[tuple[str, str, int | None]]:
+def places(library: Library) -> list[tuple[bool, str, int | None]]:
     found = []
-    for verdict in library.people.verdicts("Anna"):
-        assert verdict.photo_id is not None
-        found.append((verdict.says, library.photos.get(verdict.photo_id).path.name, verdict.face))
+    for label in library.people.labels("Anna"):
+        assert label.photo_id is not None
+        found.append((label.is_match, library.photos.get(label.photo_id).path.name, label.face))
     return found
 
 
-def test_verdicts_survive_moved_copied_and_touched_files(judged: Library, photos: Path) -> None:
+def test_labels_survive_moved_copied_and_touched_files(judged: Library, photos: Path) -> None:
     (photos / "new").mkdir()
     (photos / "2016" / "pair.jpg").rename(photos / "new" / "renamed.jpg")
     shutil.copy(photos / "2019" / "three.jpg", photos / "new" / "copy.jpg")
     (photos / "2019" / "three.jpg").touch()
     assert judged.index([photos], workers=0).moved == 1
-    assert places(judged) == [("yes", "renamed.jpg", 0), ("no", "three.jpg", 2), ("no", "copy.jpg", 2)]
-    assert len({verdict.id for verdict in judged.people.verdicts("Anna")}) == 2
+    assert places(judged) == [(True, "renamed.jpg", 0), (False, "three.jpg", 2), (False, "copy.jpg", 2)]
+    assert len({label.id for label in judged.people.labels("Anna")}) == 2
 
 
-def test_verdicts_survive_photos_that_are_removed_and_indexed_again(judged: Library, photos: Path) -> None:
+def test_labels_survive_photos_that_are_removed_and_indexed_again(judged: Library, photos: Path) -> None:
     before = places(judged)
     (photos / "2016").rename(photos.parent / "away")
     judged.index([photos], workers=0, prune=True)
-    assert [v.photo_id is None for v in judged.people.verdicts("Anna")] == [True, False]
+    assert [v.photo_id is None for v in judged.people.labels("Anna")] == [True, False]
     (photos.parent / "away").rename(photos / "back")
     judged.index([photos], workers=0)
     assert places(judged) == before
 
 
-def test_verdicts_follow_a_file_into_which_something_was_written(judged: Library, photos: Path) -> None:
+def test_labels_follow_a_file_into_which_something_was_written(judged: Library, photos: Path) -> None:
     for file in ("2016/pair.jpg", "2019/three.jpg"):
         with open(photos / file, "ab") as opened:
             opened.write(b"a tag")  # other bytes, the same picture
     assert judged.index([photos], workers=0).changed == 2
-    assert places(judged) == [("yes", "pair.jpg", 0), ("no", "three.jpg", 2)]
+    assert places(judged) == [(True, "pair.jpg", 0), (False, "three.jpg", 2)]
     assert judged.people.examples("Anna")[1].content == judged.photos.get(_id(judged, "pair")).stored_hash
     shutil.copy(photos / "2019" / "others.jpg", photos / "2016" / "pair.jpg")  # another photo in its place
     judged.index([photos], workers=0)
-    assert [v.photo_id is None for v in judged.people.verdicts("Anna")] == [True, False]
+    assert [v.photo_id is None for v in judged.people.labels("Anna")] == [True, False]
 
 
-def test_a_photo_that_is_forgotten_takes_its_verdicts_along(judged: Library, photos: Path) -> None:
-    secrets = [v.descriptor.tobytes() for v in judged.people.verdicts("Anna")]
+def test_a_photo_that_is_forgotten_takes_its_labels_along(judged: Library, photos: Path) -> None:
+    secrets = [v.descriptor.tobytes() for v in judged.people.labels("Anna")]
     judged.forget([photos / "2019" / "three.jpg"])
-    assert places(judged) == [("yes", "pair.jpg", 0)]
+    assert places(judged) == [(True, "pair.jpg", 0)]
     with pytest.raises(InvalidInputError, match=r"\(forgot 1 face of people with the photos"):
         judged.people.undo()
     (confirmed,) = [change.id for change in judged.people.history() if change.kind == "confirm"]
     judged.people.undo(confirmed)  # nothing of the refusal is left
-    assert judged.people.verdicts("Anna") == []
+    assert judged.people.labels("Anna") == []
     judged.people.undo(judged.people.history()[0].id)
     judged.forget([photos / "2016" / "pair.jpg"])
-    assert judged.people.verdicts("Anna") == []
+    assert judged.people.labels("Anna") == []
     assert judged.people.get("Anna").examples == 1
     files = [file.read_bytes() for file in judged.path.rglob("*") if file.is_file()]
     assert not [secret for secret in secrets if any(secret in data for data in files)]
@@ -173,7 +173,7 @@ def test_a_copy_that_stays_keeps_what_was_said_of_it(judged: Library, photos: Pa
     shutil.copy(photos / "2016" / "pair.jpg", photos / "copy.jpg")
     judged.index([photos], workers=0)
     judged.forget([photos / "2016" / "pair.jpg"])
-    assert places(judged)[0] == ("yes", "copy.jpg", 0)
+    assert places(judged)[0] == (True, "copy.jpg", 0)
     assert judged.people.examples("Anna")[1].source == str(photos / "copy.jpg")
 
 

@@ -54,9 +54,9 @@ def facts(library: Library) -> dict[str, Any]:
                 for e in examples
             ],
             "cover": [e.source for e in examples if e.number == person.cover],
-            "verdicts": [
-                (v.says, v.photo_id, v.face, v.descriptor.tobytes(), v.added)
-                for v in library.people.verdicts(person)
+            "labels": [
+                (v.is_match, v.photo_id, v.face, v.descriptor.tobytes(), v.added)
+                for v in library.people.labels(person)
             ],
         }
     return found
@@ -72,10 +72,10 @@ def other(tmp_path: Path) -> Library:
 
 def test_all_of_people_travels_with_descriptors(full: Library, other: Library, tmp_path: Path) -> None:
     done = full.people.export(tmp_path / "people.json")
-    assert asdict(done) == {"people": 2, "examples": 4, "verdicts": 2}
+    assert asdict(done) == {"people": 2, "examples": 4, "labels": 2}
     assert (tmp_path / "people.json").stat().st_mode & 0o777 == 0o600
     report = other.people.import_file(tmp_path / "people.json")
-    assert (report.people, report.new, report.examples, report.verdicts) == (2, 2, 4, 2)
+    assert (report.people, report.new, report.examples, report.labels) == (2, 2, 4, 2)
     assert report.notes == []
     assert facts(other) == facts(full)
     assert other.check() == []
@@ -88,7 +88,7 @@ def test_importing_twice_changes_nothing_and_an_import_is_undone_as_a_whole(
     first = other.people.import_file(tmp_path / "people.json")
     before = facts(other)
     again = other.people.import_file(tmp_path / "people.json")
-    assert (again.new, again.examples, again.verdicts, again.change) == (0, 0, 0, None)
+    assert (again.new, again.examples, again.labels, again.change) == (0, 0, 0, None)
     assert facts(other) == before
     assert full.people.import_file(tmp_path / "people.json").change is None
     assert [c.summary for c in other.people.history()] == ["imported 2 people"]
@@ -102,12 +102,12 @@ def test_without_descriptors_faces_are_found_again_in_the_photos(
     full.people.export(tmp_path / "people.json", descriptors=False)
     assert 'descriptor": "' not in (tmp_path / "people.json").read_text()
     report = other.people.import_file(tmp_path / "people.json")
-    assert (report.new, report.examples, report.verdicts, report.not_found) == (2, 2, 2, 2)
+    assert (report.new, report.examples, report.labels, report.not_found) == (2, 2, 2, 2)
     assert report.notes[0].startswith("Anna: 1 of 3 example faces and 0 of 2")
     anna, expected = facts(other), facts(full)
     for uid, known in expected.items():
         assert anna[uid]["person"] == known["person"]  # no name is lost
-        assert anna[uid]["verdicts"] == known["verdicts"]
+        assert anna[uid]["labels"] == known["labels"]
         assert set(anna[uid]["examples"]) <= set(known["examples"])
 
 
@@ -119,7 +119,7 @@ def test_names_survive_starting_over_before_the_photos_are_back(full: Library, t
         assert [p.examples for p in new.people] == [0, 0]
         invented_photos.store(new, {"a": [1, 2], "b": [1, 3], "c": [3]})
         report = new.people.import_file(tmp_path / "people.json")
-        assert (report.new, report.examples, report.verdicts, report.not_found) == (0, 2, 2, 2)
+        assert (report.new, report.examples, report.labels, report.not_found) == (0, 2, 2, 2)
         assert [p.name for p in new.people] == [p.name for p in full.people]
 
 
@@ -144,7 +144,7 @@ def test_what_was_said_here_is_not_overruled(full: Library, other: Library, tmp_
     other.people.rename("Anna", "Anne")
     other.people.edit("Anne", note="mine")
     other.people.import_file(tmp_path / "people.json")
-    assert {(v.says, v.photo_id) for v in other.people.verdicts("Anne")} == {("no", "2"), ("no", "3")}
+    assert {(v.is_match, v.photo_id) for v in other.people.labels("Anne")} == {(False, "2"), (False, "3")}
     assert other.people.get("Anne").note == "mine"
 
 
@@ -168,7 +168,7 @@ def test_a_failure_in_the_middle_imports_nobody(
     def failing(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(people_exchange, "insert_verdict", failing)
+    monkeypatch.setattr(people_exchange, "label_face", failing)
     with pytest.raises(Exception, match="No space"):
         other.people.import_file(tmp_path / "people.json")
     assert len(other.people) == 0
@@ -228,8 +228,8 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
     "a content too short": changed(EXAMPLE + "content", "abcd"),
     "a content that is no number": changed(EXAMPLE + "content", "z" * 32),
     "a source that is a number": changed(EXAMPLE + "source", 5),
-    "a verdict that is perhaps": changed("people.0.verdicts.0.says", "hm"),
-    "a verdict on nothing": changed("people.0.verdicts.0.content", None),
+    "a label that is perhaps": changed("people.0.labels.0.is_match", "hm"),
+    "a label on nothing": changed("people.0.labels.0.content", None),
     "the same id twice": lambda file: changed("people.1.id", file["people"][0]["id"])(file),
     "the same name twice": changed("people.1.name", "ANNA"),
 }

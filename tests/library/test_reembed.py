@@ -366,7 +366,7 @@ def test_real_models(place: Path, opened: Callable[[], Library]) -> None:
     assert {hit.path.name for hit in library.search(["Anna", "Ben"], at_least=2)} == {"pair.jpg", "three.jpg"}
 
 
-def test_verdicts_ids_and_undo_outlive_another_model(
+def test_labels_ids_and_undo_outlive_another_model(
     library: Library, portrait: Callable[[str], str], tmp_path: Path
 ) -> None:
     photos: dict[str, LibraryPhoto] = {photo.path.name: photo for photo in library.photos.all_photos()}
@@ -375,7 +375,7 @@ def test_verdicts_ids_and_undo_outlive_another_model(
     library.people.reject("Anna", photos["three.jpg"].id, 2)
     library.people.remove_examples("Anna", [2])
     anna = library.people.get("Anna")
-    verdicts = [(v.says, v.photo_id, v.face) for v in library.people.verdicts("Anna")]
+    labels = [(v.is_match, v.photo_id, v.face) for v in library.people.labels("Anna")]
     history = [change.summary for change in library.people.history()]
     library.close()
 
@@ -387,12 +387,12 @@ def test_verdicts_ids_and_undo_outlive_another_model(
     with Library.open(library.path) as again:
         assert again.check() == []
         assert (again.people.get("Anna").id, again.people.get("Anna").examples) == (anna.id, anna.examples)
-        kept = again.people.verdicts("Anna")
-        assert [(v.says, v.photo_id, v.face) for v in kept] == verdicts
-        for verdict in kept:
-            assert verdict.photo_id is not None
-            described = again.photos.descriptors(verdict.photo_id)[verdict.face]
-            np.testing.assert_allclose(verdict.descriptor, described, atol=1e-6)
+        kept = again.people.labels("Anna")
+        assert [(v.is_match, v.photo_id, v.face) for v in kept] == labels
+        for label in kept:
+            assert label.photo_id is not None
+            described = again.photos.descriptors(label.photo_id)[label.face]
+            np.testing.assert_allclose(label.descriptor, described, atol=1e-6)
         assert [change.summary for change in again.people.history()] == history
         again.people.undo()
         assert again.people.descriptors("Anna").shape == (anna.examples + 1, 24)

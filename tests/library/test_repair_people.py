@@ -65,7 +65,7 @@ def test_damage_elsewhere_costs_people_nothing(path: Path) -> None:
     ("table", "damage"),
     [
         ("aliases", "UPDATE aliases SET name = 'Hanna'"),
-        ("verdicts", "UPDATE verdicts SET x0 = 7 WHERE says = 'no'"),
+        ("labels", "UPDATE labels SET x0 = 7 WHERE NOT is_match"),
         ("people", "UPDATE people SET note = 'other' WHERE name = 'Anna'"),
         ("people", "DELETE FROM people WHERE name = 'Anna'"),
         ("examples", "DELETE FROM examples"),
@@ -110,7 +110,7 @@ def test_whatever_is_damaged_nobody_is_made_up(path: Path, tmp_path: Path) -> No
             raise AssertionError(turn) from error
         assert {row[1] for row in rows["people"]} == names, turn
         assert {row[2] for row in rows["aliases"]} == {"Annie"}, turn
-        assert {row[8] for row in rows["verdicts"]} == {"yes", "no"}, turn
+        assert {row[8] for row in rows["labels"]} == {0, 1}, turn
         shutil.rmtree(copy)
         shutil.copytree(path, copy)
         assert (copy / "library.db").read_bytes() == sound

@@ -29,7 +29,7 @@ def _descriptors(photo: str) -> NDArray[np.float32]:
 
 LIBRARY = cast(Any, SimpleNamespace(photos=SimpleNamespace(descriptors=_descriptors)))
 FACES = np.eye(6, 4, dtype=np.float32) + 0.1 * np.arange(24, dtype=np.float32).reshape(6, 4)
-STATE = {table: JOURNAL_TABLES[table] for table in ("people", "aliases", "examples", "verdicts")}
+STATE = {table: JOURNAL_TABLES[table] for table in ("people", "aliases", "examples", "labels")}
 
 
 @contextmanager
@@ -162,12 +162,12 @@ def test_whoever_is_removed_for_good_is_in_no_table(
             (row,) = db.execute("SELECT id FROM people WHERE name = ?", (people.get(name).name,)).fetchone()
             theirs = {"people": [row]} | {
                 table: [n for (n,) in db.execute(f"SELECT id FROM {table} WHERE person = ?", (row,))]
-                for table in ("examples", "verdicts", "aliases")
+                for table in ("examples", "labels", "aliases")
             }
         called = people.get(name).name
         people.remove(name, for_good=True)
         with people._database.reading() as db:
-            for table in ("examples", "removed_examples", "verdicts", "removed_verdicts", "aliases"):
+            for table in ("examples", "removed_examples", "labels", "removed_labels", "aliases"):
                 assert not db.execute(f"SELECT 1 FROM {table} WHERE person = ?", (row,)).fetchall()
             for table, rows in theirs.items():
                 for number in rows:

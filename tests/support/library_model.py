@@ -50,7 +50,7 @@ class Someone:
     """A saved person: example faces, what was said of faces, other names and a note."""
 
     examples: list[str] = field(default_factory=list)
-    verdicts: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
     note: str = ""
 
@@ -85,7 +85,7 @@ class Model:
     def holds(self) -> Any:
         """Return what `observe` finds in a library that is in this state."""
         people = {
-            name: (sorted(p.examples), dict(sorted(p.verdicts.items())), sorted(p.aliases), p.note)
+            name: (sorted(p.examples), dict(sorted(p.labels.items())), sorted(p.aliases), p.note)
             for name, p in self.people.items()
         }
         return sorted(self.photos), people
@@ -98,7 +98,7 @@ class Model:
 
 
 def _copied(p: Someone) -> Someone:
-    return Someone(list(p.examples), dict(p.verdicts), list(p.aliases), p.note)
+    return Someone(list(p.examples), dict(p.labels), list(p.aliases), p.note)
 
 
 class NotPossibleError(Exception):
@@ -121,9 +121,12 @@ def observe(library: Library) -> Any:
     photos = sorted(_photos_in(library))
     people = {}
     for person in library.people:
-        verdicts = {_face_called(v.content, v.box.x0): v.says for v in library.people.verdicts(person)}
+        labels = {
+            _face_called(v.content, v.box.x0): "yes" if v.is_match else "no"
+            for v in library.people.labels(person)
+        }
         examples = sorted(_called(example) for example in library.people.examples(person))
-        people[person.name] = (examples, dict(sorted(verdicts.items())), sorted(person.aliases), person.note)
+        people[person.name] = (examples, dict(sorted(labels.items())), sorted(person.aliases), person.note)
     return photos, people
 
 
@@ -186,7 +189,7 @@ def _require(condition: bool) -> None:
 
 def _mention(model: Model) -> None:
     for person in model.people.values():
-        model.mentioned.update(face for face in [*person.examples, *person.verdicts] if ".jpg" in face)
+        model.mentioned.update(face for face in [*person.examples, *person.labels] if ".jpg" in face)
 
 
 def _forget(model: Model, photo: str) -> None:
@@ -202,7 +205,7 @@ def _forget(model: Model, photo: str) -> None:
     model.redoable = None
     for person in model.people.values():
         person.examples = [face for face in person.examples if face not in faces]
-        person.verdicts = {face: says for face, says in person.verdicts.items() if face not in faces}
+        person.labels = {face: says for face, says in person.labels.items() if face not in faces}
     model.mentioned -= faces
     model.dropped -= faces
 
@@ -259,9 +262,9 @@ def _merge(people: People, into: str, other: str) -> None:
     gone = people.pop(other)
     person = people[into]
     person.examples += [face for face in gone.examples if face not in person.examples]
-    for face, says in gone.verdicts.items():
-        if says == "yes" or face not in person.verdicts:
-            person.verdicts[face] = says
+    for face, says in gone.labels.items():
+        if says == "yes" or face not in person.labels:
+            person.labels[face] = says
     person.aliases += gone.aliases
     person.note = "\n".join(filter(None, [person.note, gone.note]))
 
@@ -281,8 +284,8 @@ def _move(people: People, name: str, faces: list[str], to: str) -> None:
         old.examples.remove(face)
         if face not in new.examples:
             new.examples.append(face)
-        if old.verdicts.get(face) == "yes":
-            new.verdicts[face] = old.verdicts.pop(face)
+        if old.labels.get(face) == "yes":
+            new.labels[face] = old.labels.pop(face)
 
 
 def _remove_examples(people: People, name: str, faces: list[str]) -> None:
@@ -300,15 +303,15 @@ def _confirm(people: People, name: str, face: str) -> None:
     for other, person in people.items():
         if other != name:
             person.examples = [e for e in person.examples if e != face]
-            if person.verdicts.get(face) == "yes":
-                del person.verdicts[face]
-    people[name].verdicts[face] = "yes"
+            if person.labels.get(face) == "yes":
+                del person.labels[face]
+    people[name].labels[face] = "yes"
     _add(people, name, face)
 
 
 def _reject(people: People, name: str, face: str) -> None:
     _require(name in people)
-    people[name].verdicts[face] = "no"
+    people[name].labels[face] = "no"
     people[name].examples = [e for e in people[name].examples if e != face]
 
 
@@ -493,7 +496,7 @@ def _may_be_only(photo: str, person: Someone) -> bool:
 
 def _shown(person: Someone) -> set[int]:
     """Return who is shown by a person's examples and confirmed faces."""
-    confirmed = [face for face, says in person.verdicts.items() if says == "yes"]
+    confirmed = [face for face, says in person.labels.items() if says == "yes"]
     return {int(face.split()[1]) for face in [*person.examples, *confirmed]}
 
 
@@ -505,13 +508,13 @@ def _expected(model: Model, name: str) -> tuple[set[str], set[str]]:
     """
     person = model.people[name]
     shown = {int(face.split()[1]) for face in person.examples}
-    is_clear = len(shown) == 1 and "no" not in person.verdicts.values()
-    judged = {face for p in model.people.values() for face in [*p.verdicts, *p.examples]}
+    is_clear = len(shown) == 1 and "no" not in person.labels.values()
+    judged = {face for p in model.people.values() for face in [*p.labels, *p.examples]}
     must, may = set(), set()
     for photo in model.photos:
         for identity in people_in(photo):
             face = f"{photo} {identity}"
-            says = person.verdicts.get(face)
+            says = person.labels.get(face)
             if says == "yes" or (is_clear and identity in shown and face not in judged):
                 must.add(photo)
             if says == "yes" or (says is None and identity in shown):

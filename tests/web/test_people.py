@@ -1,4 +1,4 @@
-"""Saved people over REST: names, examples, verdicts, the journal, and people as files."""
+"""Saved people over REST: names, examples, labels, the journal, and people as files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from setnet.client import SavedPerson
 from setnet.library import Change, PeopleImport, Person
-from setnet.web.people import Changes, ExampleFaces, Verdicts
+from setnet.web.people import Changes, ExampleFaces, Labels
 from setnet.web.problems import ProblemDetails
 
 pytestmark = pytest.mark.xdist_group("web-api")
@@ -217,7 +217,7 @@ def test_several_examples_leave_in_one_change(own: TestClient) -> None:
         ("post", "Ann/confirm", {"photo": "99", "face": 0}, 404),
         ("post", "Ann/refuse", {"photo": "1", "face": 99}, 404),
         ("post", "Ann/refuse", {"photo": "1"}, 422),
-        ("get", "Eve/verdicts", None, 404),
+        ("get", "Eve/labels", None, 404),
         ("patch", "Ann", {"cover": 99}, 422),
         ("patch", "Ann", {"aliases": [""]}, 422),
         ("patch", "Ann", {"note": "x" * 10_001}, 422),
@@ -252,15 +252,15 @@ def test_matches_are_confirmed_refused_and_undone(own: TestClient, portrait: Cal
     last = own.get(at("Ann", "examples")).json()["examples"][-1]
     assert (last["origin"], last["has_picture"]) == ("confirmed", True)
     own.post(at("Ann", "refuse"), json={"photo": pair, "face": 1})
-    said = Verdicts.model_validate(own.get(at("Ann", "verdicts")).json()).verdicts
-    assert [(v.says, v.photo, v.face) for v in said] == [("yes", pair, 0), ("no", pair, 1)]
+    said = Labels.model_validate(own.get(at("Ann", "labels")).json()).labels
+    assert [(v.is_match, v.photo, v.face) for v in said] == [(True, pair, 0), (False, pair, 1)]
     assert own.post(f"{API}/changes/undo", json={}).json()["kind"] == "undo"
     changes = Changes.model_validate(own.get(f"{API}/changes?limit=2").json()).changes
     assert [change.summary for change in changes] == [
         "undid: refused a face for Ann",
         "refused a face for Ann",
     ]
-    assert [v["says"] for v in own.get(at("Ann", "verdicts")).json()["verdicts"]] == ["yes"]
+    assert [v["is_match"] for v in own.get(at("Ann", "labels")).json()["labels"]] == [True]
 
 
 def test_the_journal_is_erased(own: TestClient) -> None:

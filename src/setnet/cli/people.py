@@ -311,7 +311,7 @@ def export_people(
     """
     done = call.library.people.export(file, descriptors=not without_descriptors)
     people, examples = pluralise(done.people, "person", "people"), pluralise(done.examples, "example face")
-    text = f"{people}, {examples} and {pluralise(done.verdicts, 'verdict')} in {file}"
+    text = f"{people}, {examples} and {pluralise(done.labels, 'label')} in {file}"
     return Result(asdict(done) | {"file": str(file)}, text)
 
 
@@ -330,7 +330,7 @@ def import_people(
         say(f"note: {note}")
     text = (
         f"{pluralise(done.people, 'person', 'people')} in the file, {done.new} of them new; "
-        f"{pluralise(done.examples, 'example face')} and {pluralise(done.verdicts, 'verdict')} added"
+        f"{pluralise(done.examples, 'example face')} and {pluralise(done.labels, 'label')} added"
     )
     return Result(done, text, status=bool(done.not_found))
 

@@ -24,6 +24,7 @@ __all__ = [
     "IndexReport",
     "ItemChange",
     "ItemChanges",
+    "Label",
     "Library",
     "LibraryBackup",
     "LibraryPhoto",
@@ -43,7 +44,6 @@ __all__ = [
     "ReembedReport",
     "StoredFace",
     "Suggestion",
-    "Verdict",
     "VideoHit",
     "contact_sheet",
     "default_library",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from setnet.library.people import People
     from setnet.library.people_edits import FaceConflict, FaceName, FacesNamed
     from setnet.library.people_exchange import PeopleExport, PeopleImport
-    from setnet.library.person import Example, Person, Verdict
+    from setnet.library.person import Example, Label, Person
     from setnet.library.photo_catalog import ItemChange, ItemChanges
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
@@ -127,7 +127,7 @@ else:
         "ReembedReport": "reembed",
         "StoredFace": "photos",
         "Suggestion": "suggestions",
-        "Verdict": "person",
+        "Label": "person",
         "VideoHit": "answer",
         "contact_sheet": "sheets",
         "default_library": "paths",

@@ -19,7 +19,7 @@ from setnet.faces import Box
 
 SAME_FACE = 0.5  # intersection over union from which two boxes are of one face
 _SAME_LOOK = 0.8  # similarity of a face with itself, in a file that was written again
-_REFERRING = ("examples", "removed_examples", "verdicts", "removed_verdicts")
+_REFERRING = ("examples", "removed_examples", "labels", "removed_labels")
 _LONGEST_PHOTO_ID = 18  # digits
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 

@@ -32,7 +32,7 @@ from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.group import LastGrouping
 from setnet.library.person import descriptor_from
-from setnet.library.schema import FACES, face_number, next_group, refresh_groups
+from setnet.library.schema import FACES, face_number, refresh_groups
 from setnet.library.score_calibration import MatchModel
 
 _LEAST_WEIGHT = 0.05
@@ -144,7 +144,7 @@ class KnownLabels:
         person, hidden = _of_groups(db, group)
         label = np.zeros(len(faces), np.int64)
         outside = _label_examples(db, faces, label)
-        refused = _label_verdicts(db, faces, label)
+        refused = _label_judged(db, faces, label)
         dim = faces.vectors.shape[1]
         vectors = [vector for _, vector in outside if vector.shape == (dim,) and vector.any()]
         owners = [who for who, vector in outside if vector.shape == (dim,) and vector.any()]
@@ -205,13 +205,13 @@ def _label_examples(
     return outside
 
 
-def _label_verdicts(db: sqlite3.Connection, faces: LibraryFaces, label: Ints) -> list[tuple[int, int]]:
+def _label_judged(db: sqlite3.Connection, faces: LibraryFaces, label: Ints) -> list[tuple[int, int]]:
     """Label the faces that were confirmed; return faces that were refused, with the people they are not."""
-    rows = db.execute("SELECT person, says, content, x0, y0, x1, y1 FROM verdicts ORDER BY id").fetchall()
+    rows = db.execute("SELECT person, is_match, content, x0, y0, x1, y1 FROM labels ORDER BY id").fetchall()
     refused = []
     places = _places(db, faces, [(row[2], row[3:]) for row in rows])
-    for (person, says, *_), found in zip(rows, places, strict=True):
-        if says == "yes":
+    for (person, is_match, *_), found in zip(rows, places, strict=True):
+        if is_match:
             label[found] = person
         else:
             refused += [(row, person) for row in found]
@@ -517,12 +517,10 @@ def _store_groups(
 ) -> tuple[int, int]:
     """Store which face is in which group; return how many faces and groups are new in their place."""
     new = np.unique(homes.group[homes.group < 0])[::-1]
-    first = next_group(db, len(new)) if len(new) else 0
-    number_of = {int(group): first + place for place, group in enumerate(new.tolist())}
-    db.executemany(
-        "INSERT INTO face_groups (id, person) VALUES (?, ?)",
-        [(number, homes.person.get(group)) for group, number in number_of.items()],
-    )
+    insert = "INSERT INTO face_groups (person) VALUES (?) RETURNING id"
+    number_of = {
+        group: int(db.execute(insert, (homes.person.get(group),)).fetchone()[0]) for group in new.tolist()
+    }
     db.executemany(
         "UPDATE face_groups SET person = ? WHERE id = ? AND person IS NULL",
         [(person, group) for group, person in homes.person.items() if group > 0],

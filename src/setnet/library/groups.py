@@ -39,8 +39,7 @@ from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (
     add_examples,
     create_person,
-    insert_verdict,
-    is_confirmed,
+    label_face,
     reject_face,
     take_from_others,
 )
@@ -49,7 +48,7 @@ from setnet.library.pictures import picture_of
 from setnet.library.query import QueryPerson, judged_faces
 from setnet.library.same_person import mixed_warning
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
-from setnet.library.undo import Recorder
+from setnet.library.undo import enter_change, recording
 
 if TYPE_CHECKING:
     from setnet.library.clustering import OnProgress
@@ -154,14 +153,13 @@ class Groups:
 
     def hide(self, group_ids: Sequence[str], hidden: bool = True) -> list[Group]:
         """Keep that groups show nobody the user knows, or that they do; one change, which can be undone."""
-        with self._database.writing() as db:
-            recorder = Recorder(db)
+        with recording(self._database) as db:
             groups = [group_at(db, group_id) for group_id in dict.fromkeys(group_ids)]
             for group in groups:
-                recorder.update("face_groups", group.number, hidden=int(hidden))
+                db.execute("UPDATE face_groups SET hidden = ? WHERE id = ?", (hidden, group.number))
             listed = ", ".join(group.id for group in groups)
             summary = f"{'hid' if hidden else 'showed'} {listed} ({sum(g.faces for g in groups):,} faces)"
-            change = recorder.write("hide" if hidden else "unhide", summary, ())
+            change = enter_change(db, "hide" if hidden else "unhide", summary, ())
             return [group_at(db, group.id).changed(change) for group in groups]
 
     @own_errors
@@ -250,10 +248,10 @@ class Groups:
         examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
         before = self._library.people.examples(name) if name in self._library.people else []
         is_sure = self._is_sure(name, [*before, *examples])
-        with self._library.people.recording() as recorder:
-            check_unchanged(recorder.db, group)
-            row, change = name_group(recorder, group, name, examples, is_sure)
-            person = person_at(recorder.db, row, change)
+        with self._library.people.recording() as db:
+            check_unchanged(db, group)
+            row, change = name_group(db, group, name, examples, is_sure)
+            person = person_at(db, row, change)
         after = self._library.people.examples(person)
         return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
 
@@ -366,47 +364,47 @@ def check_unchanged(db: sqlite3.Connection, group: GroupToName) -> None:
 
 
 def name_group(
-    recorder: Recorder, group: GroupToName, name: str, chosen: Sequence[Example], is_sure: IsSure
+    db: sqlite3.Connection, group: GroupToName, name: str, chosen: Sequence[Example], is_sure: IsSure
 ) -> tuple[int, int | None]:
     """Give a group to the person of this name, new or known; return their row, and the change's number.
 
     `chosen` become examples. Faces that are not surely the person's (`is_sure`) are kept as confirmed, so
     that a search finds all that had the name; those left out are kept as refused.
     """
-    person = find_person(recorder.db, name)
+    person = find_person(db, name)
     if person is None:
-        person = create_person(recorder, name)
-    number, owners = group.group.number, _owner(recorder.db, group.group.number)
+        person = create_person(db, name)
+    number, owners = group.group.number, _owner(db, group.group.number)
     for example in group.faces.values():
-        owners |= take_from_others(recorder, person, example)
-    add_examples(recorder, person, chosen)
+        owners |= take_from_others(db, person, example)
+    add_examples(db, person, chosen)
     faces = list(group.faces.values())
     sure = is_sure(np.stack([example.descriptor for example in faces]))
     for example, is_known in zip(faces, sure.tolist(), strict=True):
-        if not is_known and not is_confirmed(recorder, person, example):
-            insert_verdict(recorder, person, example, "yes")
+        if not is_known:
+            label_face(db, person, example, True)
     for place, example in group.left_out.items():
-        reject_face(recorder, person, example)
-        _set_apart(recorder, place)
-    recorder.update("face_groups", number, person=person, hidden=0)
-    refresh_groups(recorder.db)
-    summary = f"named {group.group.id} ({_faces(len(faces))}) {person_name(recorder.db, person)}"
-    return person, recorder.write("name group", summary, {person, *owners})
+        reject_face(db, person, example)
+        _set_apart(db, place)
+    db.execute("UPDATE face_groups SET person = ?, hidden = 0 WHERE id = ?", (person, number))
+    refresh_groups(db, is_recorded=True)
+    summary = f"named {group.group.id} ({_faces(len(faces))}) {person_name(db, person)}"
+    return person, enter_change(db, "name group", summary, {person, *owners})
 
 
 def reject_group(people: People, group_id: str, who: Person) -> Group:
     """Keep that no face of a group is a person's."""
-    with people.recording() as recorder:
-        person = require_person(recorder.db, who)
-        group = group_at(recorder.db, group_id)
-        for example in _examples(recorder.db, people, group).values():
-            reject_face(recorder, person, example)
-        if _owner(recorder.db, group.number) == {person}:
-            recorder.update("face_groups", group.number, person=None)
-        name = person_name(recorder.db, person)
+    with people.recording() as db:
+        person = require_person(db, who)
+        group = group_at(db, group_id)
+        for example in _examples(db, people, group).values():
+            reject_face(db, person, example)
+        if _owner(db, group.number) == {person}:
+            db.execute("UPDATE face_groups SET person = NULL WHERE id = ?", (group.number,))
+        name = person_name(db, person)
         summary = f"refused {group.id} ({_faces(group.faces)}) for {name}"
-        change = recorder.write("refuse group", summary, [person])
-        return group_at(recorder.db, group_id).changed(change)
+        change = enter_change(db, "refuse group", summary, [person])
+        return group_at(db, group_id).changed(change)
 
 
 def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Place, Example]:
@@ -433,10 +431,10 @@ def _owner(db: sqlite3.Connection, number: int) -> set[int]:
     return set() if person is None else {person}
 
 
-def _set_apart(recorder: Recorder, place: Place) -> None:
+def _set_apart(db: sqlite3.Connection, place: Place) -> None:
     """Let a face be a group by itself; the next grouping finds who it is."""
-    own = recorder.insert("face_groups")
-    recorder.update("group_members", face_number(int(place[0]), place[1]), grp=own)
+    (own,) = db.execute("INSERT INTO face_groups DEFAULT VALUES RETURNING id").fetchone()
+    db.execute("UPDATE group_members SET grp = ? WHERE id = ?", (own, face_number(int(place[0]), place[1])))
 
 
 def _faces(number: int) -> str:

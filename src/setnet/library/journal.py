@@ -30,7 +30,7 @@ from setnet.durable import append_durably, replace_file
 __all__ = ["JOURNAL_TABLES", "Journal", "JournalContents"]
 
 _EXAMPLE = "id person descriptor source x0 y0 x1 y1 picture added origin content"
-_LABEL = "id person content x0 y0 x1 y1 descriptor says added"
+_LABEL = "id person content x0 y0 x1 y1 descriptor is_match added"
 # The columns of each table; the first one is its key. In the order of what refers to what.
 JOURNAL_TABLES: Mapping[str, str] = {
     "meta": "key value",
@@ -38,7 +38,7 @@ JOURNAL_TABLES: Mapping[str, str] = {
     "people": "id name key added uid note cover",
     "aliases": "id person name key",
     "examples": _EXAMPLE,
-    "verdicts": _LABEL,
+    "labels": _LABEL,
 }
 _TAIL = 64  # bytes: more than the last line of a change
 _SPARE = 1 << 20  # bytes that a journal may grow by, and to twice its size, until it is written whole
@@ -104,7 +104,7 @@ class Journal:
         """Whether most of the journal is about rows that were changed since."""
         (held,) = db.execute(
             "SELECT (SELECT coalesce(sum(length(descriptor) + length(picture)), 0) FROM examples) + "
-            "(SELECT coalesce(sum(length(descriptor)), 0) FROM verdicts)"
+            "(SELECT coalesce(sum(length(descriptor)), 0) FROM labels)"
         ).fetchone()
         return self.path.stat().st_size > 4 * int(held) + _SPARE
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
@@ -25,6 +25,7 @@ from setnet.library.people_edits import (
     add_examples,
     confirm_face,
     create_person,
+    delete_row,
     examples_of,
     face_in_photo,
     merge_people,
@@ -32,7 +33,6 @@ from setnet.library.people_edits import (
     name_faces,
     own_examples,
     reject_face,
-    remove_person,
     rename_person,
     set_aliases,
     set_cover,
@@ -41,9 +41,9 @@ from setnet.library.people_edits import (
 from setnet.library.person import (
     EXAMPLE_COLUMNS,
     Example,
+    Label,
     Person,
     PersonDetails,
-    Verdict,
     Who,
     all_people,
     check_descriptor,
@@ -51,15 +51,23 @@ from setnet.library.person import (
     example_of,
     find_person,
     key_of,
+    labels_of,
     person_at,
     person_name,
     require_person,
-    verdicts_of,
 )
 from setnet.library.pictures import picture_of
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
 from setnet.library.same_person import mixed_warning, outsiders
-from setnet.library.undo import Change, Recorder, erase_changes, list_changes, record_final, undo_change
+from setnet.library.undo import (
+    Change,
+    enter_change,
+    erase_changes,
+    list_changes,
+    record_final,
+    recording,
+    undo_change,
+)
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
@@ -159,14 +167,14 @@ class People:
             raise InvalidInputError(f"no example face for {name!r}: give at least one photo of them")
         for example in examples:
             check_descriptor(example.descriptor, self.dim, name)
-        with self.recording() as recorder:
-            person = find_person(recorder.db, name)
+        with self.recording() as db:
+            person = find_person(db, name)
             did = "saved {} with" if person is None else "gave {}"
             if person is None:
-                person = create_person(recorder, name)
-            new = add_examples(recorder, person, examples)
-            did = did.format(person_name(recorder.db, person))
-            return self._entered(recorder, "add", f"{did} {_faces(new)}", person)
+                person = create_person(db, name)
+            new = add_examples(db, person, examples)
+            did = did.format(person_name(db, person))
+            return self._entered(db, "add", f"{did} {_faces(new)}", person)
 
     @own_errors
     def add_photos(
@@ -223,76 +231,76 @@ class People:
 
         `aliases` are all other names from then on; `cover` is the number of an example, 0 for none chosen.
         """
-        with self.recording() as recorder:
-            person = require_person(recorder.db, name)
-            before = person_name(recorder.db, person)
+        with self.recording() as db:
+            person = require_person(db, name)
+            before = person_name(db, person)
             if new_name is not None:  # before the aliases: the old name may become one
-                rename_person(recorder, person, new_name)
+                rename_person(db, person, new_name)
             if aliases is not None:
-                set_aliases(recorder, person, aliases)
+                set_aliases(db, person, aliases)
             if note is not None:
-                set_note(recorder, person, note)
+                set_note(db, person, note)
             if cover is not None:
-                set_cover(recorder, person, cover)
-            after = person_name(recorder.db, person)
+                set_cover(db, person, cover)
+            after = person_name(db, person)
             if before == after:
-                return self._entered(recorder, "edit", f"edited {before}", person)
-            return self._entered(recorder, "rename", f"renamed {before} to {after}", person)
+                return self._entered(db, "edit", f"edited {before}", person)
+            return self._entered(db, "rename", f"renamed {before} to {after}", person)
 
     def merge(self, into: Who, others: Sequence[Who]) -> Person:
-        """Give the examples, aliases and verdicts of `others` to `into`; the other names are gone."""
-        with self.recording() as recorder:
-            person = require_person(recorder.db, into)
-            rows = list(dict.fromkeys(require_person(recorder.db, other) for other in others))
+        """Give the examples, aliases and labels of `others` to `into`; the other names are gone."""
+        with self.recording() as db:
+            person = require_person(db, into)
+            rows = list(dict.fromkeys(require_person(db, other) for other in others))
             if person in rows:
-                raise InvalidInputError(f"{person_name(recorder.db, person)!r} cannot be merged into itself")
-            names = ", ".join(person_name(recorder.db, row) for row in rows)
+                raise InvalidInputError(f"{person_name(db, person)!r} cannot be merged into itself")
+            names = ", ".join(person_name(db, row) for row in rows)
             for row in rows:
-                merge_people(recorder, person, row)
-            summary = f"merged {names} into {person_name(recorder.db, person)}"
-            return self._entered(recorder, "merge", summary, person, *rows)
+                merge_people(db, person, row)
+            summary = f"merged {names} into {person_name(db, person)}"
+            return self._entered(db, "merge", summary, person, *rows)
 
     def split(self, name: Who, numbers: Sequence[int], new: str) -> Person:
         """Make some examples of a person a new person; return that one."""
-        with self.recording() as recorder:
-            person = require_person(recorder.db, name)
-            examples = own_examples(recorder, person, numbers)
-            if len(examples) == len(examples_of(recorder, person)):
+        with self.recording() as db:
+            person = require_person(db, name)
+            examples = own_examples(db, person, numbers)
+            if len(examples) == len(examples_of(db, person)):
                 raise InvalidInputError(
                     "these are all the examples there are: rename the person, or leave one where it is"
                 )
-            made = create_person(recorder, new)
-            move_examples(recorder, examples, made)
-            old, named = (person_name(recorder.db, row) for row in (person, made))
+            made = create_person(db, new)
+            move_examples(db, examples, made)
+            old, named = (person_name(db, row) for row in (person, made))
             summary = f"split {_faces(len(examples))} off {old} as {named}"
-            return self._entered(recorder, "split", summary, made, person)
+            return self._entered(db, "split", summary, made, person)
 
     def move(self, name: Who, numbers: Sequence[int], to: Who) -> Person:
         """Give some examples of a person to another saved person; return that one."""
-        with self.recording() as recorder:
-            person, target = require_person(recorder.db, name), require_person(recorder.db, to)
+        with self.recording() as db:
+            person, target = require_person(db, name), require_person(db, to)
             if person == target:
                 raise InvalidInputError("both are one person: choose another to move examples to")
-            examples = own_examples(recorder, person, numbers)
-            move_examples(recorder, examples, target)
-            old, new = (person_name(recorder.db, row) for row in (person, target))
+            examples = own_examples(db, person, numbers)
+            move_examples(db, examples, target)
+            old, new = (person_name(db, row) for row in (person, target))
             summary = f"moved {_faces(len(examples))} from {old} to {new}"
-            return self._entered(recorder, "move", summary, target, person)
+            return self._entered(db, "move", summary, target, person)
 
     def remove_examples(self, name: Who, numbers: Sequence[int], *, for_good: bool = False) -> Person:
         """Remove examples of a person; `for_good` without undo, and without a trace in any file."""
-        with self.recording() as recorder:
-            person = require_person(recorder.db, name)
-            examples = own_examples(recorder, person, numbers)
-            summary = f"removed {_faces(len(examples))} of {person_name(recorder.db, person)}"
+        with self._database.writing() if for_good else self.recording() as db:
+            person = require_person(db, name)
+            examples = own_examples(db, person, numbers)
+            summary = f"removed {_faces(len(examples))} of {person_name(db, person)}"
             if for_good:
-                erase_examples(recorder.db, [e.number for e in examples if e.number is not None])
-                record_final(recorder.db, f"{summary} for good", [person])
+                erase_examples(db, [e.number for e in examples if e.number is not None])
+                record_final(db, f"{summary} for good", [person])
             else:
                 for example in examples:
                     assert example.number is not None
-                    recorder.delete("examples", example.number)
-            left = self._entered(recorder, "remove examples", summary, person)
+                    delete_row(db, "examples", example.number)
+            left = self._entered(db, "remove examples", summary, person)
         if for_good:
             self._database.erase_traces()
         return left
@@ -303,25 +311,25 @@ class People:
         `for_good` deletes them without undo and without a trace in any file. It reaches people of these names
         who were removed before, too: they wait in the journal for an undo.
         """
-        with self.recording() as recorder:
+        with self._database.writing() if for_good else self.recording() as db:
             if for_good:
-                people = {row for name in names for row in self._to_erase(recorder.db, name)}
-                erase_people(recorder.db, sorted(people))
+                people = {row for name in names for row in self._to_erase(db, name)}
+                erase_people(db, sorted(people))
                 summary = f"deleted {pluralise(len(people), 'person', 'people')} for good"
-                entered = [record_final(recorder.db, summary)]
+                entered = [record_final(db, summary)]
             else:
-                rows = dict.fromkeys(require_person(recorder.db, name) for name in names)
-                entered = [self._remove(recorder.db, row) for row in rows]
-            done = [change for change in list_changes(recorder.db) if change.id in entered]
+                rows = dict.fromkeys(require_person(db, name) for name in names)
+                entered = [self._remove(db, row) for row in rows]
+            done = [change for change in list_changes(db) if change.id in entered]
         if for_good:
             self._database.erase_traces()
         return done
 
     def _remove(self, db: sqlite3.Connection, person: int) -> int:
         """Remove a person in a change of its own: others can then be erased without it."""
-        recorder, summary = Recorder(db), f"removed {person_name(db, person)}"
-        remove_person(recorder, person)
-        entered = recorder.write(REMOVAL, summary, [person])
+        summary = f"removed {person_name(db, person)}"
+        delete_row(db, "people", person)  # with all that is theirs; their groups are nobody's
+        entered = enter_change(db, REMOVAL, summary, [person])
         assert entered is not None
         return entered
 
@@ -339,27 +347,27 @@ class People:
         """
         if picture == b"":
             picture = picture_of(self._library.photos.get(photo_id), face)
-        with self.recording() as recorder:
-            row = require_person(recorder.db, person)
-            confirm_face(recorder, row, self._face(recorder, photo_id, face, picture))
-            summary = f"confirmed a face of {person_name(recorder.db, row)}"
-            return self._entered(recorder, "confirm", summary, row, *_owners(recorder))
+        with self.recording() as db:
+            row = require_person(db, person)
+            owners = confirm_face(db, row, self._face(db, photo_id, face, picture))
+            summary = f"confirmed a face of {person_name(db, row)}"
+            return self._entered(db, "confirm", summary, row, *owners)
 
     def reject(self, person: Who, photo_id: str, face: int) -> Person:
         """Keep that a face of a photo is not a person: it does not match them any more."""
-        with self.recording() as recorder:
-            row = require_person(recorder.db, person)
-            reject_face(recorder, row, self._face(recorder, photo_id, face, None))
-            summary = f"refused a face for {person_name(recorder.db, row)}"
-            return self._entered(recorder, "refuse", summary, row)
+        with self.recording() as db:
+            row = require_person(db, person)
+            reject_face(db, row, self._face(db, photo_id, face, None))
+            summary = f"refused a face for {person_name(db, row)}"
+            return self._entered(db, "refuse", summary, row)
 
-    def verdicts(self, person: Who) -> list[Verdict]:
+    def labels(self, person: Who) -> list[Label]:
         """Return what was confirmed and refused of a person, with where the faces are now.
 
         Of a photo that was copied there is one for each copy, with one `id`.
         """
         with self._database.reading() as db:
-            return verdicts_of(db, require_person(db, person))
+            return labels_of(db, require_person(db, person))
 
     def history(self, limit: int | None = None) -> list[Change]:
         """Return the changes in the journal, latest first."""
@@ -371,8 +379,8 @@ class People:
 
         Undoing an undo redoes. A change that a later one builds on is refused: undo that first.
         """
-        with self.recording() as recorder:
-            return undo_change(recorder, change)
+        with self.recording() as db:
+            return undo_change(db, change)
 
     def erase_history(self) -> int:
         """Delete the journal for good, with the rows that waited for an undo; return how many changes."""
@@ -414,8 +422,8 @@ class People:
             if progress is not None:
                 progress("drawing example faces", done, len(chosen))
             pictures[photo_id, face] = picture_of(self._library.photos.get(photo_id), face)
-        with self.recording() as recorder:
-            return name_faces(recorder, listed("storing names"), pictures, descriptors)
+        with self.recording() as db:
+            return name_faces(db, listed("storing names"), pictures, descriptors)
 
     def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
         """Return those of a person's faces that become examples beside the ones they have."""
@@ -499,25 +507,17 @@ class People:
         return self._library.photos.descriptors(photo_id)
 
     @contextmanager
-    def recording(self) -> Iterator[Recorder]:
-        """Yield what changes rows inside one transaction, for changes that other parts enter."""
-        with self._database.writing() as db:
-            yield Recorder(db)
+    def recording(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection inside one transaction whose changes can be undone (`undo.enter_change`)."""
+        with recording(self._database) as db:
+            yield db
 
-    def _entered(self, recorder: Recorder, kind: str, summary: str, *people: int) -> Person:
-        change = recorder.write(kind, summary, people)
-        return person_at(recorder.db, people[0], change)
+    def _entered(self, db: sqlite3.Connection, kind: str, summary: str, *people: int) -> Person:
+        change = enter_change(db, kind, summary, people)
+        return person_at(db, people[0], change)
 
-    def _face(self, recorder: Recorder, photo_id: str, face: int, picture: bytes | None) -> Example:
-        return face_in_photo(recorder.db, self.descriptors_in, photo_id, face, picture)
-
-
-def _owners(recorder: Recorder) -> Iterable[int]:
-    """Return whose rows a change deleted: they are concerned by it too."""
-    for row in recorder.rows:
-        if row.did == "delete" and row.table in ("examples", "verdicts"):
-            found = recorder.db.execute(f"SELECT person FROM removed_{row.table} WHERE id = ?", (row.row,))
-            yield found.fetchone()[0]
+    def _face(self, db: sqlite3.Connection, photo_id: str, face: int, picture: bytes | None) -> Example:
+        return face_in_photo(db, self.descriptors_in, photo_id, face, picture)
 
 
 def _faces(number: int) -> str:

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,176 +27,173 @@ from setnet.library.person import (
     example_values,
     find_person,
     key_of,
+    labels_on_face,
     new_id,
     person_name,
-    verdicts_on_face,
 )
 from setnet.library.same_person import KnownFaces, reference_in
 from setnet.library.schema import face_number
-from setnet.library.undo import OWNED, Recorder
+from setnet.library.undo import check_name_free, enter_change
 
 _LONGEST_NOTE = 10_000
 
 
-def create_person(recorder: Recorder, name: str, uid: str | None = None, added: float | None = None) -> int:
+def create_person(
+    db: sqlite3.Connection, name: str, uid: str | None = None, added: float | None = None
+) -> int:
     """Insert a person; a name that is taken is an error."""
     name = checked_name(name)
+    check_name_free(db, name, key_of(name))
     added = time.time() if added is None else added
-    return recorder.insert("people", name=name, key=key_of(name), added=added, uid=uid or new_id())
+    return insert_row(db, "people", name=name, key=key_of(name), added=added, uid=uid or new_id())
 
 
-def rename_person(recorder: Recorder, person: int, new: str) -> None:
+def insert_row(db: sqlite3.Connection, table: str, **values: Any) -> int:
+    """Insert a row under a number that no row of its table ever had; return that."""
+    marks = ", ".join("?" * len(values))
+    statement = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}) RETURNING id"
+    return int(db.execute(statement, [*values.values()]).fetchone()[0])
+
+
+def delete_row(db: sqlite3.Connection, table: str, row: int) -> None:
+    """Delete a row with what belongs to it."""
+    db.execute(f"DELETE FROM {table} WHERE id = ?", (row,))
+
+
+def rename_person(db: sqlite3.Connection, person: int, new: str) -> None:
     """Give a person another name, which may be one of their aliases."""
     new = checked_name(new)
-    for row, key in _aliases(recorder, person).items():
-        if key == key_of(new):
-            recorder.delete("aliases", row)
-    recorder.update("people", person, name=new, key=key_of(new))
+    db.execute("DELETE FROM aliases WHERE person = ? AND key = ?", (person, key_of(new)))
+    check_name_free(db, new, key_of(new), "people", person)
+    db.execute("UPDATE people SET name = ?, key = ? WHERE id = ?", (new, key_of(new), person))
 
 
-def set_aliases(recorder: Recorder, person: int, names: Sequence[str]) -> None:
+def set_aliases(db: sqlite3.Connection, person: int, names: Sequence[str]) -> None:
     """Let a person be found by these other names and no others."""
-    own = recorder.values("people", person, ["key"])["key"]
+    (own,) = db.execute("SELECT key FROM people WHERE id = ?", (person,)).fetchone()
     wanted = {key_of(name): name for name in map(checked_name, names) if key_of(name) != own}
-    for row, key in _aliases(recorder, person).items():
+    there = db.execute("SELECT id, key FROM aliases WHERE person = ? ORDER BY id", (person,)).fetchall()
+    for row, key in there:
         if key in wanted:
-            recorder.update("aliases", row, name=wanted.pop(key))
+            db.execute("UPDATE aliases SET name = ? WHERE id = ?", (wanted.pop(key), row))
         else:
-            recorder.delete("aliases", row)
+            delete_row(db, "aliases", row)
     for key, name in wanted.items():
-        recorder.insert("aliases", person=person, name=name, key=key)
+        check_name_free(db, name, key)
+        insert_row(db, "aliases", person=person, name=name, key=key)
 
 
-def set_note(recorder: Recorder, person: int, note: str) -> None:
+def set_note(db: sqlite3.Connection, person: int, note: str) -> None:
     """Keep what the user wants to remember of a person."""
     if len(note) > _LONGEST_NOTE or "\0" in note:
         raise InvalidInputError(f"a note has at most {_LONGEST_NOTE:,} characters, and no null character")
-    recorder.update("people", person, note=note)
+    db.execute("UPDATE people SET note = ? WHERE id = ?", (note, person))
 
 
-def set_cover(recorder: Recorder, person: int, number: int) -> None:
+def set_cover(db: sqlite3.Connection, person: int, number: int) -> None:
     """Let the picture of an example stand for a person; 0 takes the choice back."""
     if number:
-        (example,) = own_examples(recorder, person, [number])
+        (example,) = own_examples(db, person, [number])
         if example.picture is None:
             raise InvalidInputError(f"example {number} has no picture: choose one that has")
-    recorder.update("people", person, cover=number or None)
+    db.execute("UPDATE people SET cover = ? WHERE id = ?", (number or None, person))
 
 
-def add_examples(recorder: Recorder, person: int, examples: Iterable[Example]) -> int:
+def add_examples(db: sqlite3.Connection, person: int, examples: Iterable[Example]) -> int:
     """Insert examples; a face that the person has already counts once. Returns how many are new."""
-    there, new = KnownFaces(examples_of(recorder, person)), 0
+    there, new = KnownFaces(examples_of(db, person)), 0
     for example in examples:
         if example not in there:
             added = time.time() if example.added is None else example.added
-            recorder.insert("examples", person=person, added=added, **example_values(example))
+            insert_row(db, "examples", person=person, added=added, **example_values(example))
             there.add(example)
             new += 1
     return new
 
 
-def move_examples(recorder: Recorder, examples: Iterable[Example], to: int) -> None:
+def move_examples(db: sqlite3.Connection, examples: Iterable[Example], to: int) -> None:
     """Give examples to another person, with what was confirmed of them."""
-    there = KnownFaces(examples_of(recorder, to))
+    there = KnownFaces(examples_of(db, to))
     for example in examples:
         assert example.number is not None
-        owner = recorder.values("examples", example.number, ["person"])["person"]
+        (owner,) = db.execute("SELECT person FROM examples WHERE id = ?", (example.number,)).fetchone()
         if example in there:
-            recorder.delete("examples", example.number)
+            delete_row(db, "examples", example.number)
         else:
-            recorder.update("examples", example.number, person=to)
+            _give(db, "examples", example.number, to)
             there.add(example)
         reference = reference_in(example)
         if reference is not None:
-            for number, person, says in verdicts_on_face(recorder.db, reference):
-                if person == owner and says == "yes":
-                    _move_verdict(recorder, number, reference, to)
+            for number, person, is_match in labels_on_face(db, reference):
+                if person == owner and is_match:
+                    _move_label(db, number, reference, is_match, to)
 
 
-def merge_people(recorder: Recorder, into: int, other: int) -> None:
+def _give(db: sqlite3.Connection, table: str, row: int, to: int) -> None:
+    db.execute(f"UPDATE {table} SET person = ? WHERE id = ?", (to, row))
+
+
+def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     """Give everything of another person to `into`; the other name is gone."""
-    move_examples(recorder, examples_of(recorder, other), into)
-    rows = recorder.db.execute(
-        "SELECT id, content, x0, y0, x1, y1 FROM verdicts WHERE person = ? ORDER BY id", (other,)
+    move_examples(db, examples_of(db, other), into)
+    rows = db.execute(
+        "SELECT id, is_match, content, x0, y0, x1, y1 FROM labels WHERE person = ? ORDER BY id", (other,)
     ).fetchall()
-
-    for number, content, *box in rows:
-        _move_verdict(recorder, number, FaceReference(content, Box(*box)), into)
+    for number, is_match, content, *box in rows:
+        _move_label(db, number, FaceReference(content, Box(*box)), bool(is_match), into)
     for table in ("aliases", "face_groups"):
-        own = recorder.db.execute(f"SELECT id FROM {table} WHERE person = ? ORDER BY id", (other,)).fetchall()
-        for (row,) in own:
-            recorder.update(table, row, person=into)
-    notes = [recorder.values("people", person, ["note"])["note"] for person in (into, other)]
-    recorder.update("people", into, note="\n".join(filter(None, notes))[:_LONGEST_NOTE])
-    recorder.delete("people", other)
+        db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (into, other))
+    notes = [
+        db.execute("SELECT note FROM people WHERE id = ?", (row,)).fetchone()[0] for row in (into, other)
+    ]
+    set_note(db, into, "\n".join(filter(None, notes))[:_LONGEST_NOTE])
+    delete_row(db, "people", other)
 
 
-def remove_person(recorder: Recorder, person: int) -> None:
-    """Delete a person with all that is theirs; their groups are nobody's."""
-    for table in OWNED:
-        own = recorder.db.execute(
-            f"SELECT id FROM {table} WHERE person = ? ORDER BY id", (person,)
-        ).fetchall()
-        for (row,) in own:
-            recorder.delete(table, row)
-    recorder.delete("people", person)
-
-
-def confirm_face(recorder: Recorder, person: int, face: Example) -> None:
-    """Keep that a face is a person: it becomes an example, and is no other person's any more."""
-    take_from_others(recorder, person, face)
-    if not is_confirmed(recorder, person, face):
-        insert_verdict(recorder, person, face, "yes")
-    add_examples(recorder, person, [face])
-
-
-def is_confirmed(recorder: Recorder, person: int, face: Example) -> bool:
-    """Return whether a face was confirmed as a person's."""
-    return any(said[1:] == (person, "yes") for said in verdicts_on_face(recorder.db, _reference(face)))
-
-
-def take_from_others(recorder: Recorder, person: int, face: Example) -> set[int]:
-    """Let a face be no other person's, and not refused for this one; return whose it was."""
-    reference, owners = _reference(face), set[int]()
-    for number, who, says in verdicts_on_face(recorder.db, reference):
-        if (who == person) != (says == "yes"):
-            owners.add(who)
-            recorder.delete("verdicts", number)
-    for who, example in examples_at(recorder.db, reference):
-        if who != person and example.number is not None:
-            owners.add(who)
-            recorder.delete("examples", example.number)
+def confirm_face(db: sqlite3.Connection, person: int, face: Example) -> set[int]:
+    """Keep that a face is a person: it becomes an example, and no other person's; return whose it was."""
+    owners = take_from_others(db, person, face)
+    label_face(db, person, face, True)
+    add_examples(db, person, [face])
     return owners
 
 
-def reject_face(recorder: Recorder, person: int, face: Example) -> None:
+def take_from_others(db: sqlite3.Connection, person: int, face: Example) -> set[int]:
+    """Let a face be no other person's, and not refused for this one; return whose it was."""
+    reference, owners = _reference(face), set[int]()
+    for number, who, is_match in labels_on_face(db, reference):
+        if (who == person) != is_match:
+            owners.add(who)
+            delete_row(db, "labels", number)
+    for who, example in examples_at(db, reference):
+        if who != person and example.number is not None:
+            owners.add(who)
+            delete_row(db, "examples", example.number)
+    return owners
+
+
+def reject_face(db: sqlite3.Connection, person: int, face: Example) -> None:
     """Keep that a face is not a person; it is no example of theirs any more."""
     reference = _reference(face)
-    has_verdict = False
-    for number, who, says in verdicts_on_face(recorder.db, reference):
-        if who == person and says == "yes":
-            recorder.delete("verdicts", number)
-        elif who == person:
-            has_verdict = True
-    if not has_verdict:
-        insert_verdict(recorder, person, face, "no")
-    for who, example in examples_at(recorder.db, reference):
+    for number, who, is_match in labels_on_face(db, reference):
+        if who == person and is_match:
+            delete_row(db, "labels", number)
+    label_face(db, person, face, False)
+    for who, example in examples_at(db, reference):
         if who == person and example.number is not None:
-            recorder.delete("examples", example.number)
+            delete_row(db, "examples", example.number)
 
 
-def examples_of(recorder: Recorder, person: int) -> list[Example]:
+def examples_of(db: sqlite3.Connection, person: int) -> list[Example]:
     """Return all examples of a person, oldest first."""
-    rows = recorder.db.execute(
-        f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id", (person,)
-    )
+    rows = db.execute(f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id", (person,))
     return [example_of(row) for row in rows]
 
 
-def own_examples(recorder: Recorder, person: int, numbers: Sequence[int]) -> list[Example]:
+def own_examples(db: sqlite3.Connection, person: int, numbers: Sequence[int]) -> list[Example]:
     """Return examples of a person by number; another's number is an error."""
-    there = {example.number: example for example in examples_of(recorder, person)}
-    name, listed = person_name(recorder.db, person), ", ".join(map(str, there)) or "none"
+    there = {example.number: example for example in examples_of(db, person)}
+    name, listed = person_name(db, person), ", ".join(map(str, there)) or "none"
     if not numbers:
         raise InvalidInputError(f"say which examples of {name!r}: there are {listed}")
     for number in numbers:
@@ -212,34 +209,37 @@ def _reference(face: Example) -> FaceReference:
     return reference
 
 
-def insert_verdict(
-    recorder: Recorder, person: int, face: Example, says: str, added: float | None = None
+def label_face(
+    db: sqlite3.Connection, person: int, face: Example, is_match: bool, added: float | None = None
 ) -> None:
-    """Insert what was said of a face."""
+    """Keep that a face is a person, or that it is not, unless that is kept already."""
     reference, values = _reference(face), example_values(face)
-    box = {name: values[name] for name in ("x0", "y0", "x1", "y1")}
-    recorder.insert(
-        "verdicts",
+    if any(label[1:] == (person, is_match) for label in labels_on_face(db, reference)):
+        return
+    insert_row(
+        db,
+        "labels",
         person=person,
         content=reference.content,
-        **box,
+        **{name: values[name] for name in ("x0", "y0", "x1", "y1")},
         descriptor=values["descriptor"],
-        says=says,
+        is_match=int(is_match),
         added=time.time() if added is None else added,
     )
 
 
-def _move_verdict(recorder: Recorder, number: int, reference: FaceReference, to: int) -> None:
-    """Give a verdict to another person; of two on one face a confirmation is kept."""
-    says = recorder.values("verdicts", number, ["says"])["says"]
-    for other, person, said in verdicts_on_face(recorder.db, reference):
+def _move_label(
+    db: sqlite3.Connection, number: int, reference: FaceReference, is_match: bool, to: int
+) -> None:
+    """Give a label to another person; of two on one face a confirmation is kept."""
+    for other, person, other_is_match in labels_on_face(db, reference):
         if person != to or other == number:
             continue
-        if said == says or says == "no":
-            recorder.delete("verdicts", number)
+        if other_is_match == is_match or not is_match:
+            delete_row(db, "labels", number)
             return
-        recorder.delete("verdicts", other)
-    recorder.update("verdicts", number, person=to)
+        delete_row(db, "labels", other)
+    _give(db, "labels", number, to)
 
 
 def face_in_photo(
@@ -263,11 +263,6 @@ def examples_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[
     )
     found = [(row[0], example_of(row[1:])) for row in rows]
     return [(who, e) for who, e in found if (r := reference_in(e)) is not None and r.is_same(reference)]
-
-
-def _aliases(recorder: Recorder, person: int) -> dict[int, str]:
-    rows = recorder.db.execute("SELECT id, key FROM aliases WHERE person = ? ORDER BY id", (person,))
-    return dict(rows.fetchall())
 
 
 Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
@@ -354,9 +349,9 @@ class FaceNaming:
 
     def _owners(self, reference: FaceReference, said: FaceName, person: int | None) -> tuple[set[int], bool]:
         """Return whose a face is: confirmed, an example, or in a group with a name; and whether refused."""
-        verdicts = verdicts_on_face(self._db, reference)
-        is_refused = any(verdict[1:] == (person, "no") for verdict in verdicts)
-        owners = {who for _, who, says in verdicts if says == "yes"}
+        labels = labels_on_face(self._db, reference)
+        is_refused = any(label[1:] == (person, False) for label in labels)
+        owners = {who for _, who, is_match in labels if is_match}
         owners |= {who for who, _ in examples_at(self._db, reference)}
         if owners:
             return owners, is_refused
@@ -375,7 +370,7 @@ class FaceNaming:
 
 
 def name_faces(
-    recorder: Recorder,
+    db: sqlite3.Connection,
     faces: Iterable[FaceName],
     pictures: Mapping[Place, bytes | None],
     descriptors: Callable[[str], NDArray[np.float32]],
@@ -384,25 +379,25 @@ def name_faces(
 
     Those with an entry in `pictures` become examples too.
     """
-    naming = FaceNaming(recorder.db, faces)
+    naming = FaceNaming(db, faces)
     rows = []
     for members in naming.by_person.values():
         name = members[0].name
-        person = find_person(recorder.db, name)
+        person = find_person(db, name)
         if person is None:
-            person = create_person(recorder, name)
+            person = create_person(db, name)
         rows.append(person)
         for said in members:
             place = said.photo_id, said.face
-            example = face_in_photo(recorder.db, descriptors, *place, pictures.get(place))
-            insert_verdict(recorder, person, example, "yes")
+            example = face_in_photo(db, descriptors, *place, pictures.get(place))
+            label_face(db, person, example, True)
             if place in pictures:
-                add_examples(recorder, person, [example])
+                add_examples(db, person, [example])
     report = naming.report
     number, people = len(report.named), len(rows)
     summary = (
         f"named {number:,} face{'' if number == 1 else 's'} of {people:,} "
         f"{'person' if people == 1 else 'people'} by tags"
     )
-    report.change = recorder.write("import tags", summary, rows)
+    report.change = enter_change(db, "import tags", summary, rows)
     return report

@@ -7,6 +7,7 @@ or found again in the photos of this library, by the content of each photo and t
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -19,20 +20,28 @@ from setnet.errors import InvalidInputError
 from setnet.library.face_references import FaceReference, resolve_references
 from setnet.library.paths import display_path
 from setnet.library.people import People
-from setnet.library.people_edits import add_examples, create_person, examples_of, insert_verdict, set_note
-from setnet.library.people_file import LARGEST_FILE, ExampleRecord, PeopleFile, PersonRecord, VerdictRecord
-from setnet.library.person import Example, Person, find_person, key_of, verdicts_on_face
+from setnet.library.people_edits import (
+    add_examples,
+    create_person,
+    examples_of,
+    insert_row,
+    label_face,
+    set_cover,
+    set_note,
+)
+from setnet.library.people_file import LARGEST_FILE, ExampleRecord, LabelRecord, PeopleFile, PersonRecord
+from setnet.library.person import Example, Person, find_person, key_of, labels_on_face
 from setnet.library.same_person import KnownFaces
-from setnet.library.undo import Recorder
+from setnet.library.undo import enter_change
 
 
 @dataclass(frozen=True, slots=True)
 class PeopleExport:
-    """How many people, examples and verdicts were written."""
+    """How many people, examples and labels were written."""
 
     people: int
     examples: int
-    verdicts: int
+    labels: int
 
 
 def export_people(people: People, model: str | None, dim: int) -> PeopleFile:
@@ -58,7 +67,7 @@ def write_people(file: PeopleFile, path: Path) -> PeopleExport:
     return PeopleExport(
         len(file.people),
         sum(len(person.examples) for person in file.people),
-        sum(len(person.verdicts) for person in file.people),
+        sum(len(person.labels) for person in file.people),
     )
 
 
@@ -76,15 +85,15 @@ def _person_record(people: People, person: Person, has_descriptors: bool) -> Per
         )
         for example in people.examples(person)
     )
-    verdicts = {
-        verdict.id: VerdictRecord(
-            verdict.says,
-            verdict.content,
-            verdict.box,
-            verdict.descriptor if has_descriptors else None,
-            verdict.added,
+    labels = {
+        label.id: LabelRecord(
+            label.is_match,
+            label.content,
+            label.box,
+            label.descriptor if has_descriptors else None,
+            label.added,
         )
-        for verdict in people.verdicts(person)
+        for label in people.labels(person)
     }
     return PersonRecord(
         person.id,
@@ -93,7 +102,7 @@ def _person_record(people: People, person: Person, has_descriptors: bool) -> Per
         person.note,
         person.added,
         examples,
-        tuple(verdicts.values()),
+        tuple(labels.values()),
     )
 
 
@@ -108,7 +117,7 @@ class PeopleImport:
     ----------
     people, new
         How many people the file has, and how many of them were not there before.
-    examples, verdicts
+    examples, labels
         How many were added.
     not_found
         How many were not, as they are faces of photos that are not in this library.
@@ -121,7 +130,7 @@ class PeopleImport:
     people: int
     new: int = 0
     examples: int = 0
-    verdicts: int = 0
+    labels: int = 0
     not_found: int = 0
     notes: list[str] = field(default_factory=list)
     change: int | None = None
@@ -135,8 +144,8 @@ def import_file(
     read = PeopleFile.from_bytes(data)
     if use_descriptors:
         check_same_model(read, model, people.dim)
-    with people.recording() as recorder:
-        return import_people(recorder, read, people.descriptors_in, use_descriptors=use_descriptors)
+    with people.recording() as db:
+        return import_people(db, read, people.descriptors_in, use_descriptors=use_descriptors)
 
 
 def _contents(path: Path) -> bytes:
@@ -158,19 +167,19 @@ def check_same_model(file: PeopleFile, model: str, dim: int) -> None:
 
 
 def import_people(
-    recorder: Recorder, file: PeopleFile, descriptors: Callable[[str], Vector], *, use_descriptors: bool
+    db: sqlite3.Connection, file: PeopleFile, descriptors: Callable[[str], Vector], *, use_descriptors: bool
 ) -> PeopleImport:
     """Add the people of a file to those that are there; for a call inside one transaction.
 
     `descriptors` returns those of a photo of the library.
     """
     report, rows = PeopleImport(len(file.people)), []
-    found = _Found(recorder, file, descriptors, use_descriptors)
+    found = _Found(db, file, descriptors, use_descriptors)
     for record in file.people:
-        rows.append(_import_one(recorder, record, found, report))
+        rows.append(_import_one(db, record, found, report))
     number = len(file.people)
     summary = f"imported {number} {'person' if number == 1 else 'people'}"
-    report.change = recorder.write("import", summary, rows)
+    report.change = enter_change(db, "import", summary, rows)
     return report
 
 
@@ -178,14 +187,14 @@ class _Found:
     """The descriptors of the faces of a file: its own, or those of the same faces in the library."""
 
     def __init__(
-        self, recorder: Recorder, file: PeopleFile, descriptors: Callable[[str], Vector], use: bool
+        self, db: sqlite3.Connection, file: PeopleFile, descriptors: Callable[[str], Vector], use: bool
     ) -> None:
         self._use, self._descriptors = use, descriptors
         references = list({reference for record in _records(file) if (reference := self._missing(record))})
-        self._places = dict(zip(references, resolve_references(recorder.db, references), strict=True))
+        self._places = dict(zip(references, resolve_references(db, references), strict=True))
         self._photos: dict[int, Vector] = {}
 
-    def of(self, record: ExampleRecord | VerdictRecord) -> Vector | None:
+    def of(self, record: ExampleRecord | LabelRecord) -> Vector | None:
         if self._use and record.descriptor is not None:
             return record.descriptor
         reference = self._missing(record)
@@ -198,68 +207,69 @@ class _Found:
         found: Vector = self._photos[photo][face]
         return found
 
-    def _missing(self, record: ExampleRecord | VerdictRecord) -> FaceReference | None:
+    def _missing(self, record: ExampleRecord | LabelRecord) -> FaceReference | None:
         """Return what refers to a face whose descriptor must be found in the library."""
         if (self._use and record.descriptor is not None) or record.content is None or record.box is None:
             return None
         return FaceReference(record.content, record.box)
 
 
-def _records(file: PeopleFile) -> Iterator[ExampleRecord | VerdictRecord]:
+def _records(file: PeopleFile) -> Iterator[ExampleRecord | LabelRecord]:
     for person in file.people:
         yield from person.examples
-        yield from person.verdicts
+        yield from person.labels
 
 
-def _import_one(recorder: Recorder, record: PersonRecord, found: _Found, report: PeopleImport) -> int:
-    person = _find_or_create(recorder, record, report)
-    _add_aliases(recorder, person, record.aliases, report)
-    if record.note and not recorder.values("people", person, ["note"])["note"]:
-        set_note(recorder, person, record.note)
+def _import_one(db: sqlite3.Connection, record: PersonRecord, found: _Found, report: PeopleImport) -> int:
+    person = _find_or_create(db, record, report)
+    _add_aliases(db, person, record.aliases, report)
+    note, cover = db.execute("SELECT note, cover FROM people WHERE id = ?", (person,)).fetchone()
+    if record.note and not note:
+        set_note(db, person, record.note)
     examples = [(e, vector) for e in record.examples if (vector := found.of(e)) is not None]
-    report.examples += add_examples(recorder, person, [_example_from(*pair) for pair in examples])
+    report.examples += add_examples(db, person, [_example_from(*pair) for pair in examples])
     covers = [_example_from(*pair) for pair in examples if pair[0].is_cover]
-    if covers and recorder.values("people", person, ["cover"])["cover"] is None:
-        _cover(recorder, person, covers[0])
-    verdicts = [(v, vector) for v in record.verdicts if (vector := found.of(v)) is not None]
-    for verdict, vector in verdicts:
-        report.verdicts += _add_verdict(recorder, person, verdict, vector)
-    lost = len(record.examples) - len(examples), len(record.verdicts) - len(verdicts)
+    if covers and cover is None:
+        _cover(db, person, covers[0])
+    labels = [(v, vector) for v in record.labels if (vector := found.of(v)) is not None]
+    for label, vector in labels:
+        report.labels += _add_label(db, person, label, vector)
+    lost = len(record.examples) - len(examples), len(record.labels) - len(labels)
     report.not_found += sum(lost)
     if any(lost):
         report.notes.append(
             f"{record.name}: {lost[0]} of {len(record.examples)} example faces and {lost[1]} of "
-            f"{len(record.verdicts)} confirmed or refused faces are in no photo of this library. Index the "
+            f"{len(record.labels)} confirmed or refused faces are in no photo of this library. Index the "
             "photos and import the file again"
         )
     return person
 
 
-def _find_or_create(recorder: Recorder, record: PersonRecord, report: PeopleImport) -> int:
+def _find_or_create(db: sqlite3.Connection, record: PersonRecord, report: PeopleImport) -> int:
     """Return whoever has the id of a record, or somebody new; a name that is taken gets a number."""
-    known = recorder.db.execute("SELECT id FROM people WHERE uid = ?", (record.id,)).fetchone()
+    known = db.execute("SELECT id FROM people WHERE uid = ?", (record.id,)).fetchone()
     if known is not None:
         return int(known[0])
     report.new += 1
     name = record.name
-    if _is_taken(recorder, name):
-        name = next(n for i in count(2) if not _is_taken(recorder, n := f"{record.name[:180]} ({i})"))
+    if _is_taken(db, name):
+        name = next(n for i in count(2) if not _is_taken(db, n := f"{record.name[:180]} ({i})"))
         report.notes.append(
             f"{record.name!r} is somebody else here: imported as {name!r}. Merge the two if they are one"
         )
-    return create_person(recorder, name, record.id, record.added)
+    return create_person(db, name, record.id, record.added)
 
 
-def _is_taken(recorder: Recorder, name: str) -> bool:
+def _is_taken(db: sqlite3.Connection, name: str) -> bool:
     statement = "SELECT 1 FROM people WHERE key = ?1 UNION ALL SELECT 1 FROM aliases WHERE key = ?1"
-    return recorder.db.execute(statement, (key_of(name),)).fetchone() is not None
+    return db.execute(statement, (key_of(name),)).fetchone() is not None
 
 
-def _add_aliases(recorder: Recorder, person: int, aliases: Sequence[str], report: PeopleImport) -> None:
+def _add_aliases(db: sqlite3.Connection, person: int, aliases: Sequence[str], report: PeopleImport) -> None:
     for alias in aliases:
-        if not _is_taken(recorder, alias):
-            recorder.insert("aliases", person=person, name=alias, key=key_of(alias))
-        elif find_person(recorder.db, alias) != person:
+        if not _is_taken(db, alias):
+            insert_row(db, "aliases", person=person, name=alias, key=key_of(alias))
+        elif find_person(db, alias) != person:
             report.notes.append(f"the alias {alias!r} is somebody else's here: left out")
 
 
@@ -275,20 +285,20 @@ def _example_from(record: ExampleRecord, vector: Vector) -> Example:
     )
 
 
-def _cover(recorder: Recorder, person: int, cover: Example) -> None:
-    for example in examples_of(recorder, person):
+def _cover(db: sqlite3.Connection, person: int, cover: Example) -> None:
+    for example in examples_of(db, person):
         if example.picture is not None and cover in KnownFaces([example]):
-            recorder.update("people", person, cover=example.number)
+            set_cover(db, person, example.number or 0)
             return
 
 
-def _add_verdict(recorder: Recorder, person: int, record: VerdictRecord, vector: Vector) -> int:
+def _add_label(db: sqlite3.Connection, person: int, record: LabelRecord, vector: Vector) -> int:
     """Keep what was said of a face, unless something was said of it here; return how many were added."""
-    said = verdicts_on_face(recorder.db, FaceReference(record.content, record.box))
-    if any(who == person or says == record.says == "yes" for _, who, says in said):
+    said = labels_on_face(db, FaceReference(record.content, record.box))
+    if any(who == person or (is_match and record.is_match) for _, who, is_match in said):
         return 0
     face = Example(vector, None, record.box, None, content=record.content)
-    insert_verdict(recorder, person, face, record.says, record.added)
+    label_face(db, person, face, record.is_match, record.added)
     return 1
 
 

@@ -129,19 +129,19 @@ class ExampleRecord:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VerdictRecord:
+class LabelRecord:
     """A confirmed or refused face in a file."""
 
-    says: str
+    is_match: bool
     content: bytes
     box: Box
     descriptor: NDArray[np.float32] | None
     added: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as values that JSON can hold."""
+        """Return the label as values that JSON can hold."""
         return {
-            "says": self.says,
+            "is_match": self.is_match,
             "content": self.content.hex(),
             "box": list(self.box),
             "descriptor": _vector_text(self.descriptor),
@@ -159,7 +159,7 @@ class PersonRecord:
     note: str
     added: float
     examples: tuple[ExampleRecord, ...]
-    verdicts: tuple[VerdictRecord, ...]
+    labels: tuple[LabelRecord, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the person as values that JSON can hold."""
@@ -170,7 +170,7 @@ class PersonRecord:
             "note": self.note,
             "added": self.added,
             "examples": [example.to_dict() for example in self.examples],
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "labels": [label.to_dict() for label in self.labels],
         }
 
 
@@ -240,7 +240,7 @@ def _person(fields: Fields, dim: int | None) -> PersonRecord:
     if not is_id(number):
         raise_invalid_field(f"{fields.at}.id", "12 hexadecimal digits are expected")
     examples = fields.list("examples", _MOST_EXAMPLES)
-    verdicts = fields.list("verdicts", _MOST_EXAMPLES)
+    labels = fields.list("labels", _MOST_EXAMPLES)
     return PersonRecord(
         number,
         _name(fields.text("name", 1000), f"{fields.at}.name"),
@@ -248,7 +248,7 @@ def _person(fields: Fields, dim: int | None) -> PersonRecord:
         fields.text("note", 10_000),
         fields.number("added", -_LATEST, _LATEST),
         tuple(_example(Fields(v, f"{fields.at}.examples[{n}]"), dim) for n, v in enumerate(examples)),
-        tuple(_verdict(Fields(v, f"{fields.at}.verdicts[{n}]"), dim) for n, v in enumerate(verdicts)),
+        tuple(_label(Fields(v, f"{fields.at}.labels[{n}]"), dim) for n, v in enumerate(labels)),
     )
 
 
@@ -266,12 +266,11 @@ def _example(fields: Fields, dim: int | None) -> ExampleRecord:
     )
 
 
-def _verdict(fields: Fields, dim: int | None) -> VerdictRecord:
-    says = fields.text("says", 3)
-    if says not in ("yes", "no"):
-        raise_invalid_field(f"{fields.at}.says", "'yes' or 'no' is expected")
+def _label(fields: Fields, dim: int | None) -> LabelRecord:
+    if not isinstance(is_match := fields.value.get("is_match"), bool):
+        raise_invalid_field(f"{fields.at}.is_match", "true or false is expected")
     added = fields.number("added", -_LATEST, _LATEST)
-    return VerdictRecord(says, _content(fields), _box(fields), _vector(fields, dim), added)
+    return LabelRecord(is_match, _content(fields), _box(fields), _vector(fields, dim), added)
 
 
 def _name(value: Any, at: str) -> str:

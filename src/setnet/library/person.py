@@ -1,4 +1,4 @@
-"""A saved person: names of every script, example faces, verdicts on matches, look-up.
+"""A saved person: names of every script, example faces, labels on matches, look-up.
 
 A name has a key, by which people are found whatever the spelling, and an id that never changes.
 """
@@ -277,13 +277,13 @@ def _person(row: Sequence[Any], aliases: Sequence[str], change: int | None = Non
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """A confirmed (`yes`) or refused (`no`) match of a person with a face.
+class Label:
+    """What a user said of a face: that it is a person (`is_match`), or that it is not.
 
     Attributes
     ----------
-    person, says
-        Who it is about, by name, and `yes` or `no`.
+    person, is_match
+        Who it is about, by name, and whether the face is theirs.
     photo_id, face
         Where the face is now: the photo, and the number of the face in it, from 0. None when no photo of
         this content is in the library.
@@ -296,7 +296,7 @@ class Verdict:
     """
 
     person: str
-    says: str
+    is_match: bool
     photo_id: str | None
     face: int | None
     descriptor: NDArray[np.float32]
@@ -306,11 +306,11 @@ class Verdict:
     added: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as values that JSON can hold."""
+        """Return the label as values that JSON can hold."""
         return {
             "id": self.id,
             "person": self.person,
-            "says": self.says,
+            "is_match": self.is_match,
             "photo": self.photo_id,
             "face": self.face,
             "content": self.content.hex(),
@@ -319,33 +319,33 @@ class Verdict:
         }
 
 
-def verdicts_of(db: sqlite3.Connection, person: int) -> list[Verdict]:
-    """Return all verdicts on a person, oldest first; of a photo that was copied, one for each copy."""
+def labels_of(db: sqlite3.Connection, person: int) -> list[Label]:
+    """Return all labels on a person, oldest first; of a photo that was copied, one for each copy."""
     name = person_name(db, person)
     rows = db.execute(
-        "SELECT content, x0, y0, x1, y1, descriptor, says, id, added FROM verdicts "
+        "SELECT content, x0, y0, x1, y1, descriptor, is_match, id, added FROM labels "
         "WHERE person = ? ORDER BY id",
         (person,),
     ).fetchall()
     references = [FaceReference(row[0], Box(*row[1:5])) for row in rows]
     found = []
     for reference, places, row in zip(references, resolve_all_references(db, references), rows, strict=True):
-        stored, says, number, added = row[5:]
+        stored, is_match, number, added = row[5:]
         now: list[tuple[str | None, int | None]] = [(str(photo), face) for photo, face in places]
         for photo_id, face in now or [(None, None)]:
             vector = descriptor_from(stored)
-            found.append(Verdict(name, says, photo_id, face, vector, *reference, number, added))
+            found.append(Label(name, bool(is_match), photo_id, face, vector, *reference, number, added))
     return found
 
 
-def verdicts_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, str]]:
-    """Return the verdicts on a face, of all people: (number, person, what it says)."""
+def labels_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, bool]]:
+    """Return the labels on a face, of all people: (number, person, whether it is theirs)."""
     rows = db.execute(
-        "SELECT id, person, says, x0, y0, x1, y1 FROM verdicts WHERE content = ? ORDER BY id",
+        "SELECT id, person, is_match, x0, y0, x1, y1 FROM labels WHERE content = ? ORDER BY id",
         (reference.content,),
     )
     return [
-        (number, person, says)
-        for number, person, says, *box in rows
+        (number, person, bool(is_match))
+        for number, person, is_match, *box in rows
         if reference.is_same(FaceReference(reference.content, Box(*box)))
     ]

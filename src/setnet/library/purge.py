@@ -1,6 +1,6 @@
 """Deletes people and photos for good.
 
-People, examples and verdicts leave the journal too, photos the index and the thumbnails. Functions for
+People, examples and labels leave the journal too, photos the index and the thumbnails. Functions for
 calls inside one transaction leave it to `Database.erase_traces` to overwrite the pages afterwards.
 """
 
@@ -12,7 +12,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
@@ -21,10 +20,11 @@ from setnet.library.paths import FILES, FOLDERS, display_path, is_below, resolve
 from setnet.library.person import key_of
 from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
+from setnet.library.undo import removed_people as gone_people
 from setnet.wording import pluralise
 
 REMOVAL = "remove"  # the kind of a change that removed people
-_ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
+_ROWS = ("examples", "labels")  # with descriptors, and tables beside them where removed ones wait
 
 
 def note_purge(db: sqlite3.Connection) -> None:
@@ -52,16 +52,7 @@ def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
 
 def removed_people(db: sqlite3.Connection, name: str) -> list[int]:
     """Return the rows of people of a name or id who were removed and wait for an undo."""
-    return [row for row, was in _removed_rows(db).items() if key_of(name) in (was["key"], was["uid"])]
-
-
-def _removed_rows(db: sqlite3.Connection) -> dict[int, dict[str, Any]]:
-    rows = db.execute(
-        "SELECT row, before FROM changed_rows JOIN changes ON changes.id = change WHERE kind = ? "
-        "AND tbl = 'people' AND did = 'delete' AND row NOT IN (SELECT id FROM people)",
-        (REMOVAL,),
-    )
-    return {row: json.loads(before) for row, before in rows}
+    return [row for row, was in gone_people(db, REMOVAL).items() if key_of(name) in (was["key"], was["uid"])]
 
 
 def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
@@ -69,9 +60,8 @@ def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
     changes = {
         number: set(json.loads(about)) for number, about in db.execute("SELECT id, people FROM changes")
     }
-    there = {row for (row,) in db.execute("SELECT id FROM people")} | _removed_rows(
-        db
-    ).keys()  # may come back
+    there = {row for (row,) in db.execute("SELECT id FROM people")}
+    there |= gone_people(db, REMOVAL).keys()  # may come back
     gone, found = set(people), list[int]()
     while True:
         shared = [number for number, about in changes.items() if about & gone]
@@ -83,21 +73,20 @@ def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
 
 def erase_examples(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
     """Delete examples, and every trace of them in the journal."""
-    erased = list(numbers)
-    _erase_rows(db, "examples", erased)
-    _tidy_journal(db, erased)
+    _erase_rows(db, "examples", numbers)
+    _tidy_history(db)
 
 
 def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Sequence[bytes]) -> int:
-    """Delete what comes from photos: the examples of these paths, or below them, and verdicts on `contents`.
+    """Delete what comes from photos: the examples of these paths, or below them, and labels on `contents`.
 
     Examples that the library itself took from a photo go by its content: where a copy of it stays, so do
-    they. Whoever loses their last example stays, without any. Returns how many examples and verdicts were
+    they. Whoever loses their last example stays, without any. Returns how many examples and labels were
     deleted.
     """
     places, hashes = [display_path(root).encode() for root in roots], set(contents)
     examples: list[int] = []
-    verdicts: list[int] = []
+    labels: list[int] = []
     for place in ("examples", "removed_examples"):
         _name_copies(db, place, places)
         rows = db.execute(f"SELECT id, source, origin, content FROM {place}").fetchall()
@@ -106,13 +95,13 @@ def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Seque
             for number, source, origin, content in rows
             if _is_below(source, places) or (origin != "portrait" and content in hashes)
         ]
-    for place in ("verdicts", "removed_verdicts"):
+    for place in ("labels", "removed_labels"):
         rows = db.execute(f"SELECT id, content FROM {place}").fetchall()
-        verdicts += [number for number, content in rows if content in hashes]
+        labels += [number for number, content in rows if content in hashes]
     _erase_rows(db, "examples", examples)
-    _erase_rows(db, "verdicts", verdicts)
-    _tidy_journal(db, examples)
-    erased = len(examples) + len(verdicts)
+    _erase_rows(db, "labels", labels)
+    _tidy_history(db)
+    erased = len(examples) + len(labels)
     if erased:
         record_final(db, f"forgot {pluralise(erased, 'face')} of people with the photos they came from")
     return erased
@@ -147,23 +136,9 @@ def _erase_rows(db: sqlite3.Connection, table: str, rows: Iterable[int]) -> None
     db.executemany(f"DELETE FROM changed_rows WHERE tbl = '{table}' AND row = ?", keys)
 
 
-def _tidy_journal(db: sqlite3.Connection, erased: Iterable[int]) -> None:
-    """Take covers back that were erased, in the journal too, and drop what it could not bring back."""
-    gone = set(erased)
+def _tidy_history(db: sqlite3.Connection) -> None:
+    """Take covers back that were erased, and drop what the history could not bring back."""
     db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
-    rows = db.execute(
-        "SELECT id, before, after FROM changed_rows WHERE tbl = 'people' AND before LIKE '%\"cover\"%'"
-    ).fetchall()
-    for number, *sides in rows:
-        images = [json.loads(side or "null") for side in sides]
-        covered = [image for image in images if image and image.get("cover") in gone]
-        for image in covered:
-            image["cover"] = None
-        if covered and images[0] == images[1]:
-            db.execute("DELETE FROM changed_rows WHERE id = ?", (number,))
-        elif covered:
-            before, after = (None if image is None else json.dumps(image) for image in images)
-            db.execute("UPDATE changed_rows SET before = ?, after = ? WHERE id = ?", (before, after, number))
     drop_unused_rows(db)
 
 

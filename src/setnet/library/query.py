@@ -74,11 +74,11 @@ def _saved(name: str, people: People) -> QueryPerson:
 
 def judged_faces(people: People, name: str) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
     """Return the faces of photos that were confirmed as a person's, and those that were refused."""
-    judged: dict[str, set[tuple[str, int]]] = {"yes": set(), "no": set()}
-    for verdict in people.verdicts(name):
-        if verdict.photo_id is not None and verdict.face is not None:
-            judged[verdict.says].add((verdict.photo_id, verdict.face))
-    return frozenset(judged["yes"]), frozenset(judged["no"])
+    judged: dict[bool, set[tuple[str, int]]] = {True: set(), False: set()}
+    for label in people.labels(name):
+        if label.photo_id is not None and label.face is not None:
+            judged[label.is_match].add((label.photo_id, label.face))
+    return frozenset(judged[True]), frozenset(judged[False])
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:

@@ -51,7 +51,7 @@ from setnet.system import FileLock
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-_HISTORY = ("changes", "changed_rows", "removed_examples", "removed_verdicts")
+_HISTORY = ("changes", "changed_rows", "removed_examples", "removed_labels")
 _DISK_ERRORS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}
 
 
@@ -286,15 +286,9 @@ def _read_again(db: sqlite3.Connection, photos: Iterable[int]) -> None:
 
 
 def _tidy(db: sqlite3.Connection) -> None:
-    """Let tables fit each other: no group of nobody, no number twice, counts and checksums as they are."""
+    """Let tables fit each other: no group of nobody, counts and checksums as they are."""
     db.execute("UPDATE face_groups SET person = NULL WHERE person NOT IN (SELECT id FROM people)")
     db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
-    for table in ("people", "examples", "aliases", "verdicts", "face_groups"):
-        db.execute(
-            f"UPDATE sums SET value = max(value, coalesce((SELECT max(id) FROM {table}), 0), "
-            "coalesce((SELECT max(row) FROM changed_rows WHERE tbl = ?1), 0)) WHERE name = ?1",
-            (table,),
-        )
     db.execute("UPDATE sums SET value = abs(random() / 2) WHERE name = 'item_changes'")  # a feed of its own
     recount_photos(db)
     db.execute("UPDATE face_groups SET stale = 1")

@@ -4,10 +4,10 @@
   that of the video with the shot's times as a last part (`shot_path`), which no file can have. `photo_facts`
   has a row for a photo whose date is not from its EXIF data, that was read in part, or that another program
   knows by an id of its own.
-- **People**: `changes` is a journal. Rows of `examples` and `verdicts` that a change removes wait for its
-  undo in `removed_examples` and `removed_verdicts`; other rows are kept as JSON in `changed_rows`. So
-  descriptors and pictures stand in these four tables and nowhere else, and are found there when they must be
-  forgotten.
+- **People**: `changes` is a history that can be undone (`undo`). Rows of `examples` and `labels` that a
+  change removes wait for its undo in `removed_examples` and `removed_labels`; other rows are in
+  `changed_rows`. So descriptors and pictures stand in these four tables and nowhere else, and are found there
+  when they must be forgotten. Numbers of rows are never given twice.
 - **Groups**: which faces are probably one person's. A face is in one group at most: the row of
   `group_members` with its number (`face_number`). What is listed of a group, such as how many faces it has,
   stands in its row: triggers mark it as `stale` when a member comes or goes, and `refresh_groups` brings it
@@ -45,10 +45,9 @@ from setnet.library.face_references import is_same_face
 
 FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`
 
-GROUP_TABLES = ("face_groups", "group_members")
 _GROUPS = f"""
     CREATE TABLE face_groups (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         person INTEGER REFERENCES people ON DELETE SET NULL,
         hidden INTEGER NOT NULL DEFAULT 0,
         faces INTEGER NOT NULL DEFAULT 0,
@@ -103,29 +102,22 @@ def face_number(photo: int, ordinal: int) -> int:
     return photo * FACES + ordinal
 
 
-def refresh_groups(db: sqlite3.Connection) -> None:
+def refresh_groups(db: sqlite3.Connection, *, is_recorded: bool = False) -> None:
     """Bring what is listed of groups up to date, and delete those without faces; inside a transaction.
 
-    What the journal says of a deleted group goes too: there is nothing left to undo.
+    Unless that is recorded as part of a change, what the history says of a deleted group goes too: there is
+    nothing left to undo.
     """
     gone = db.execute(
         "DELETE FROM face_groups WHERE stale AND NOT EXISTS "
         "(SELECT 1 FROM group_members WHERE grp = face_groups.id) RETURNING id"
     ).fetchall()
-    if gone:
+    if gone and not is_recorded:
         db.executemany("DELETE FROM changed_rows WHERE tbl = 'face_groups' AND row = ?", gone)
-        db.execute("DELETE FROM changes WHERE id NOT IN (SELECT change FROM changed_rows)")
+        db.execute(
+            "DELETE FROM changes WHERE kind <> 'erase' AND id NOT IN (SELECT change FROM changed_rows)"
+        )
     db.execute(_REFRESH)
-
-
-def next_group(db: sqlite3.Connection, count: int) -> int:
-    """Return the first of so many numbers that no group ever had."""
-    (last,) = db.execute(
-        "UPDATE sums SET value = ? + max(value, coalesce((SELECT max(id) FROM face_groups), 0)) "
-        "WHERE name = 'face_groups' RETURNING value",
-        (count,),
-    ).fetchone()
-    return int(last) - count + 1
 
 
 class Member(NamedTuple):
@@ -365,7 +357,7 @@ _PHOTOS = f"""
 """
 _PEOPLE = """
     CREATE TABLE people (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL,
         key TEXT NOT NULL UNIQUE,
         added REAL NOT NULL,
@@ -375,7 +367,7 @@ _PEOPLE = """
     );
     CREATE UNIQUE INDEX people_by_uid ON people (uid);
     CREATE TABLE examples (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
         descriptor BLOB NOT NULL,
         source BLOB,
@@ -390,23 +382,23 @@ _PEOPLE = """
     CREATE INDEX examples_by_source ON examples (source);
     CREATE INDEX examples_by_content ON examples (content);
     CREATE TABLE aliases (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
         name TEXT NOT NULL,
         key TEXT NOT NULL UNIQUE
     );
     CREATE INDEX aliases_by_person ON aliases (person);
-    CREATE TABLE verdicts (
-        id INTEGER PRIMARY KEY,
+    CREATE TABLE labels (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
         content BLOB NOT NULL,
         x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
         descriptor BLOB NOT NULL,
-        says TEXT NOT NULL CHECK (says IN ('yes', 'no')),
+        is_match INTEGER NOT NULL CHECK (is_match IN (0, 1)),
         added REAL NOT NULL
     );
-    CREATE INDEX verdicts_by_person ON verdicts (person);
-    CREATE INDEX verdicts_by_content ON verdicts (content);
+    CREATE INDEX labels_by_person ON labels (person);
+    CREATE INDEX labels_by_content ON labels (content);
     CREATE TABLE changes (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         at REAL NOT NULL,
@@ -417,10 +409,9 @@ _PEOPLE = """
     );
     CREATE TABLE changed_rows (
         id INTEGER PRIMARY KEY,
-        change INTEGER NOT NULL REFERENCES changes ON DELETE CASCADE,
+        change INTEGER REFERENCES changes ON DELETE CASCADE,
         tbl TEXT NOT NULL,
         row INTEGER NOT NULL,
-        did TEXT NOT NULL CHECK (did IN ('insert', 'update', 'delete')),
         before TEXT,
         after TEXT
     );
@@ -438,13 +429,13 @@ _PEOPLE = """
         content BLOB
     );
     CREATE INDEX removed_examples_by_source ON removed_examples (source);
-    CREATE TABLE removed_verdicts (
+    CREATE TABLE removed_labels (
         id INTEGER PRIMARY KEY,
         person INTEGER NOT NULL,
         content BLOB NOT NULL,
         x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
         descriptor BLOB NOT NULL,
-        says TEXT NOT NULL,
+        is_match INTEGER NOT NULL,
         added REAL NOT NULL
     );
 """
@@ -460,8 +451,7 @@ _CHANGES_FEED = """
 _SUMS = """
     CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO sums VALUES ('commits', 0), ('journal', 0), ('purging', 0),
-        ('people', 0), ('examples', 0), ('aliases', 0), ('verdicts', 0),
-        ('face_groups', 0), ('item_changes', abs(random() / 2));
+        ('item_changes', abs(random() / 2));
 """
 
 

@@ -133,12 +133,12 @@ class ExampleFaces(Answer):
     examples: list[ExampleFace]
 
 
-class VerdictOnFace(Answer):
+class LabelOnFace(Answer):
     """A face that was confirmed or refused."""
 
     id: int
     person: str
-    says: Literal["yes", "no"]
+    is_match: Annotated[bool, Field(description="Whether the face is theirs")]
     photo: Annotated[str | None, Field(description="Where the face is now; null: in no photo of the library")]
     face: int | None
     content: str
@@ -146,10 +146,10 @@ class VerdictOnFace(Answer):
     added: float
 
 
-class Verdicts(Answer):
+class Labels(Answer):
     """What was confirmed and refused of a person."""
 
-    verdicts: list[VerdictOnFace]
+    labels: list[LabelOnFace]
 
 
 class Changes(Answer):
@@ -258,12 +258,12 @@ def refuse_match(library: Library, name: NameInPath, face: FaceReference) -> Per
     return library.people.reject(person, face.photo, face.face)
 
 
-@routes.get("/people/{name:path}/verdicts", response_model=Verdicts)
+@routes.get("/people/{name:path}/labels", response_model=Labels)
 @reads
-def list_verdicts(library: Library, name: NameInPath) -> Response:
+def list_labels(library: Library, name: NameInPath) -> Response:
     """List what was confirmed and refused of a person, with where the faces are now."""
-    said = library.people.verdicts(require_person(library, name))
-    return reply({"verdicts": [verdict.to_dict() for verdict in said]})
+    said = library.people.labels(require_person(library, name))
+    return reply({"labels": [label.to_dict() for label in said]})
 
 
 @routes.get("/people/{name:path}/photos", response_model=PersonPhotos)
@@ -349,7 +349,7 @@ def change_person(library: Library, name: NameInPath, query: PersonChange) -> Pe
 @routes.delete("/people/{name:path}")
 @writes
 def remove_person(library: Library, name: NameInPath, for_good: ForGood = False) -> Change:
-    """Remove a saved person with example faces and verdicts; this can be undone, unless it is for good.
+    """Remove a saved person with example faces and labels; this can be undone, unless it is for good.
 
     Who was removed before is deleted for good by the same call with `for_good`.
     """

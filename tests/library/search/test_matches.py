@@ -194,18 +194,18 @@ def test_a_confirmed_face_is_sure_however_unlike_it_is(library: Library) -> None
     assert "stranger.jpg" not in found(library, [refused]), "what was said last, to be safe, is no"
 
 
-def test_verdicts_of_a_photo_that_is_gone_do_not_matter(library: Library) -> None:
+def test_labels_of_a_photo_that_is_gone_do_not_matter(library: Library) -> None:
     anna = person(ANNA, refused=frozenset({("999999", 0)}), confirmed=frozenset({("1", 7)}))
     assert found(library, [anna]) == found(library, [person(ANNA)])
 
 
-@pytest.mark.parametrize("verdict", ["refused", "confirmed"])
-def test_what_was_said_of_a_person_counts_for_without_too(library: Library, verdict: str) -> None:
+@pytest.mark.parametrize("label", ["refused", "confirmed"])
+def test_what_was_said_of_a_person_counts_for_without_too(library: Library, label: str) -> None:
     photos = {hit.path.name: hit.photo.id for hit in library.search([person(ANNA)], k=50, at_least=1)}
-    known = {"refused": ("half.jpg", 1), "confirmed": ("guess.jpg", 0)}[verdict]
-    ben = person(BEN, **{verdict: frozenset({(photos[known[0]], known[1])})})
+    known = {"refused": ("half.jpg", 1), "confirmed": ("guess.jpg", 0)}[label]
+    ben = person(BEN, **{label: frozenset({(photos[known[0]], known[1])})})
     names = list(found(library, [person(ANNA)], without=[ben]))
-    assert names == (["half.jpg", "guess.jpg"] if verdict == "refused" else [])
+    assert names == (["half.jpg", "guess.jpg"] if label == "refused" else [])
 
 
 @pytest.mark.parametrize(
