@@ -115,8 +115,8 @@ def verified(photos: Collection, vlads: NDArray[np.float32]) -> tuple[Scores, fl
     began = perf_counter()
     best: dict[tuple[int, int], float] = {}
     with PhotoPairs(usable_cores(), lambda path, reason: print(path, reason)) as compare:
-        for paths, agreement in compare.agreements(pairs):
-            best[pairs[paths]] = max(agreement, best.get(pairs[paths], 0.0))
+        for paths, agreement in compare.agreements(pairs):  # None: could not be compared
+            best[pairs[paths]] = max(agreement or 0.0, best.get(pairs[paths], 0.0))
     one, other = np.array(list(best)).T
     seconds = (perf_counter() - began) / max(1, len(pairs))
     return judged(photos, np.array(list(best.values())), one, other), seconds

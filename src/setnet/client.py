@@ -148,6 +148,7 @@ class PersonPhotos(Answer):
 
     photos: list[PersonPhoto]
     total: int
+    sure: int
     cursor: Cursor
 
 
@@ -566,9 +567,10 @@ class Client:
             Person, "POST", f"/people/{_word(person)}/confirm", {"photo": photo_id, "face": face}
         )
 
-    def refuse(self, person: str, photo_id: str, face: int) -> Person:
+    def reject(self, person: str, photo_id: str, face: int) -> SavedPerson:
         """Say that a face of a photo is not this person's."""
-        return self.call(Person, "POST", f"/people/{_word(person)}/refuse", {"photo": photo_id, "face": face})
+        body = {"photo": photo_id, "face": face}
+        return self.call(SavedPerson, "POST", f"/people/{_word(person)}/reject", body)
 
     def undo(self, change: int | None = None) -> Change:
         """Undo a change of people, by default the latest."""

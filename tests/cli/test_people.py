@@ -49,8 +49,8 @@ def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path)
         assert "--to-existing" in refused.stderr
         declined = setnet(library, "people", "add", *words, keys="n\n")
         assert declined.returncode == 1
-        assert "Add to Anna? [y/N]" in declined.stderr
-        assert "nothing was saved" in declined.stderr
+        assert "Go on all the same? [y/N]" in declined.stderr
+        assert "nothing was changed" in declined.stderr
     assert len(answered(library, "show", "Anna")["examples"]) == 1
     agreed = setnet(library, "people", "add", "Anna", f"{pair}#2", keys="y\n")
     assert (agreed.returncode, agreed.stdout.strip()) == (0, "Anna: 2 example faces")
@@ -72,7 +72,7 @@ def test_a_wrong_example_is_found_and_put_where_it_belongs(library: Path, pair: 
     assert answered(library, "move", "Anna", "Bea", "2")["examples"] == 2
     assert answered(library, "undo")["summary"] == "undid: moved 1 example face from Anna to Bea"
     assert answered(library, "examples", "Anna", "--remove", "2")["examples"] == 1
-    assert answered(library, "merge", "Anna", "Bea")["examples"] == 2
+    assert answered(library, "merge", "Anna", "Bea", "--unlike")["examples"] == 2
     changes = answered(library, "history")["changes"]
     assert [change["kind"] for change in changes] == [
         "merge", "remove examples", "undo", "move", "split", "add", "add",

@@ -155,7 +155,7 @@ def make_merged(root: Path) -> None:
     make_library(root)
     with Library.open(root / "library") as library:
         add_ben(library, photos_folder())
-        library.people.merge("Anna", ["Ben"])
+        library.people.merge("Anna", ["Ben"], "merge")
 
 
 def undo_merge(library: Library, photos: Path) -> None:

@@ -166,3 +166,32 @@ def test_a_library_that_cannot_be_written_is_searched_all_the_same(
 
     monkeypatch.setattr("setnet.library.duplicates.make_private", refused)
     assert len(indexed.duplicates(workers=0)) == 2
+
+
+def test_a_second_run_compares_only_pairs_that_are_new(
+    indexed: Library, planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[str, str]] = []
+    compare = PhotoPairs._compare
+
+    def counted(self: PhotoPairs, pair: Any) -> Any:
+        compared.append((Path(pair[0].decode()).name, Path(pair[1].decode()).name))
+        return compare(self, pair)
+
+    def interrupt(stage: str, done: int, total: int) -> None:
+        if stage == "verifying" and done == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(PhotoPairs, "_compare", counted)
+    with pytest.raises(KeyboardInterrupt):
+        indexed.duplicates(workers=0, progress=interrupt)
+    before = len(compared)
+    groups = indexed.duplicates(workers=0)
+    assert 0 < before < len(compared) == len(set(compared))
+    compared.clear()
+    assert indexed.duplicates(workers=0) == groups
+    assert compared == []
+    (planted / "P010.jpg").rename(planted / "moved.jpg")
+    indexed.index(workers=0)
+    assert indexed.duplicates(workers=0) == groups
+    assert compared == [], "the content is what counts"

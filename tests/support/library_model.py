@@ -53,6 +53,7 @@ class Someone:
     labels: dict[str, str] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
     note: str = ""
+    is_merged: bool = False
 
 
 People = dict[str, Someone]
@@ -98,7 +99,7 @@ class Model:
 
 
 def _copied(p: Someone) -> Someone:
-    return Someone(list(p.examples), dict(p.labels), list(p.aliases), p.note)
+    return Someone(list(p.examples), dict(p.labels), list(p.aliases), p.note, p.is_merged)
 
 
 class NotPossibleError(Exception):
@@ -265,6 +266,8 @@ def _merge(people: People, into: str, other: str) -> None:
     for face, says in gone.labels.items():
         if says == "yes" or face not in person.labels:
             person.labels[face] = says
+    person.labels = {f: s for f, s in person.labels.items() if s == "yes" or f not in person.examples}
+    person.is_merged = True
     person.aliases += gone.aliases
     person.note = "\n".join(filter(None, [person.note, gone.note]))
 
@@ -360,8 +363,15 @@ def _propose_edit(model: Model, kind: str, name: str, chance: random.Random) -> 
         return kind, name, [f"{other}y"] if chance.random() < 0.7 else []
     if kind == "note":
         return kind, name, chance.choice(["", "a friend", "from school"])
-    if kind in ("split", "move"):
-        return kind, name, some, other
+    if kind in (
+        "split",
+        "move",
+    ):  # what a split shares out by likeness, or by a merge, the model does not know
+        labels = model.people[name].labels
+        is_plain = not model.people[name].is_merged and all(
+            says == "no" or face in examples for face, says in labels.items()
+        )
+        return kind if is_plain else "move", name, some, other
     if kind == "remove examples":
         return kind, name, some
     if kind in ("confirm", "reject"):
@@ -403,7 +413,7 @@ def perform(library: Library, change: Change) -> None:
     elif kind == "rename":
         people.rename(*more)
     elif kind == "merge":
-        people.merge(more[0], [more[1]])
+        people.merge(more[0], [more[1]], "merge")
     elif kind in ("confirm", "reject"):
         judge = people.confirm if kind == "confirm" else people.reject
         judge(more[0], *_place_of(library, more[1]))

@@ -143,7 +143,7 @@ def test_suggestions_are_confirmed_or_refused(own: TestClient, portrait: Callabl
     own.post(f"{API}/people", json={"name": "Cleo", "photo_faces": [photo_face]})
     first = Suggestions.model_validate(own.get(f"{API}/suggestions?person=Cleo").json()).suggestions[0]
     assert (first.person, first.group.id) == ("Cleo", "g1")
-    refused = own.post(f"{API}/groups/g1/refuse", json={"person": "Cleo"})
+    refused = own.post(f"{API}/groups/g1/reject", json={"person": "Cleo"})
     assert TypeAdapter(Group).validate_python(refused.json()).change is not None
     assert own.get(f"{API}/suggestions").json()["suggestions"] == []
     assert own.get(f"{API}/suggestions?person=nobody").status_code == 404
@@ -183,7 +183,7 @@ def test_groups_that_are_not_there_are_not_found(shared: TestClient) -> None:
         assert shared.get(f"{API}/{path}").status_code == 404
     assert "g99" in ProblemDetails.model_validate(named(shared, "g99", "Anna", 404)).detail
     assert shared.patch(f"{API}/groups/g99", json={"hidden": True}).status_code == 404
-    assert shared.post(f"{API}/groups/g99/refuse", json={"person": "Anna"}).status_code == 404
+    assert shared.post(f"{API}/groups/g99/reject", json={"person": "Anna"}).status_code == 404
     assert shared.post(f"{API}/search", json={"people": [{"group": "g99"}]}).status_code == 404
     for cursor in ("x", "1", "1-", "9" * 30):
         assert shared.get(f"{API}/groups?cursor={cursor}").status_code == 422

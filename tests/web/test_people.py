@@ -67,7 +67,10 @@ def test_a_face_of_an_upload_becomes_a_person_with_a_picture(
 def test_merging_two_people_adds_up_their_examples(own: TestClient) -> None:
     for number, name in enumerate(("Ann", "Anna"), 1):
         own.post(f"{API}/people", json={"name": name, "descriptors": [unit_vector(own, number)]})
-    assert own.post(f"{API}/people/Ann/merge", json={"others": ["Anna"]}).json()["examples"] == 2
+    asked = own.post(f"{API}/people/Ann/merge", json={"others": ["Anna"]})
+    assert (asked.status_code, asked.json()["person"]["name"]) == (409, "Ann")
+    merge = {"others": ["Anna"], "if_unlike": "merge"}
+    assert own.post(f"{API}/people/Ann/merge", json=merge).json()["examples"] == 2
     assert own.get(f"{API}/people/Anna").status_code == 404
     assert own.post(f"{API}/people/Ann/merge", json={"others": ["Ann"]}).status_code == 422
 
@@ -77,7 +80,8 @@ def test_a_slash_in_a_name_is_no_route(own: TestClient) -> None:
         own.post(f"{API}/people", json={"name": name, "descriptors": [unit_vector(own, number)]})
     assert own.post(f"{API}/people/A%2Fmerge", json={"others": ["B"]}).status_code == 405
     assert own.get(f"{API}/people/B").status_code == 200
-    merged = own.post(f"{API}/people/A%2Fmerge/merge", json={"others": ["B"]}).json()
+    merge = {"others": ["B"], "if_unlike": "merge"}
+    merged = own.post(f"{API}/people/A%2Fmerge/merge", json=merge).json()
     assert (merged["name"], merged["examples"]) == ("A/merge", 2)
     assert own.get(f"{API}/people/A%2Fpicture").json()["name"] == "A/picture"
     assert own.get(f"{API}/people/%252F").json()["name"] == "%2F"  # decoded once, not twice
@@ -215,8 +219,8 @@ def test_several_examples_leave_in_one_change(own: TestClient) -> None:
         ("post", "Eve/move", {"to": "Ann", "examples": [1]}, 404),
         ("post", "Eve/confirm", {"photo": "1", "face": 0}, 404),
         ("post", "Ann/confirm", {"photo": "99", "face": 0}, 404),
-        ("post", "Ann/refuse", {"photo": "1", "face": 99}, 404),
-        ("post", "Ann/refuse", {"photo": "1"}, 422),
+        ("post", "Ann/reject", {"photo": "1", "face": 99}, 404),
+        ("post", "Ann/reject", {"photo": "1"}, 422),
         ("get", "Eve/labels", None, 404),
         ("patch", "Ann", {"cover": 99}, 422),
         ("patch", "Ann", {"aliases": [""]}, 422),
@@ -251,14 +255,14 @@ def test_matches_are_confirmed_refused_and_undone(own: TestClient, portrait: Cal
     assert confirmed.examples == 2
     last = own.get(at("Ann", "examples")).json()["examples"][-1]
     assert (last["origin"], last["has_picture"]) == ("confirmed", True)
-    own.post(at("Ann", "refuse"), json={"photo": pair, "face": 1})
+    own.post(at("Ann", "reject"), json={"photo": pair, "face": 1})
     said = Labels.model_validate(own.get(at("Ann", "labels")).json()).labels
     assert [(v.is_match, v.photo, v.face) for v in said] == [(True, pair, 0), (False, pair, 1)]
     assert own.post(f"{API}/changes/undo", json={}).json()["kind"] == "undo"
     changes = Changes.model_validate(own.get(f"{API}/changes?limit=2").json()).changes
     assert [change.summary for change in changes] == [
-        "undid: refused a face for Ann",
-        "refused a face for Ann",
+        "undid: rejected a face for Ann",
+        "rejected a face for Ann",
     ]
     assert [v["is_match"] for v in own.get(at("Ann", "labels")).json()["labels"]] == [True]
 

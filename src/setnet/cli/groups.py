@@ -26,7 +26,7 @@ from setnet.cli.options import (
     option,
     save_person,
 )
-from setnet.cli.output import say
+from setnet.cli.output import count_photos, say
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
@@ -225,16 +225,17 @@ def _show_suggestion(library: Library, suggestion: Suggestion) -> None:
 def photos(call: Call, name: NameArgument) -> Result:
     """List all photos of a person, the latest taken first.
 
-    Those with a face that is surely theirs, that you confirmed, or that is in a group of theirs.
+    They are those that `setnet search` finds: a face looks like them, surely or maybe, is an example of them,
+    was confirmed, or is in a group of theirs.
     """
     found = call.library.people.photos(name)
     rows = [
         (
             "-" if p.photo.taken is None else p.photo.taken.isoformat(" ", "minutes"),
-            "" if p.sure else "by group",
+            "" if p.sure else "maybe",
             f"{display_path(p.photo.path)}#{p.face + 1}",
         )
         for p in found.photos
     ]
-    facts = {"photos": found.photos, "total": found.total}
-    return Result(facts, Rows(["taken", "", "photo"], rows), remarks=[pluralise(found.total, "photo")])
+    facts = {"photos": found.photos, "total": found.total, "sure": found.sure}
+    return Result(facts, Rows(["taken", "", "photo"], rows), remarks=[count_photos(found.total, found.sure)])

@@ -117,20 +117,29 @@ def restore(
 def forget(
     call: Call,
     paths: Annotated[list[Path] | None, argument("PATH", "Photos or folders to forget.")] = None,
+    person: Annotated[
+        str | None,
+        option("Forget a person: name, examples, group, and their faces in photos.", metavar="NAME"),
+    ] = None,
     everything: Annotated[
         bool, option("Delete the whole library: faces, people, thumbnails.", "--everything")
     ] = False,
     yes: YesOption = False,
 ) -> Result:
-    """Delete the library's data about photos, or everything, for good. The photos themselves stay.
+    """Delete the library's data about photos, a person, or everything, for good. The photos themselves stay.
 
     Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
-    of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
+    of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it; a
+    person's faces do not.
     """
-    if everything == bool(paths):
-        raise InvalidInputError("say what to forget: photos or folders, or --everything")
+    if bool(paths) + everything + (person is not None) != 1:
+        raise InvalidInputError("say what to forget: photos or folders, --person NAME, or --everything")
     library = call.library
-    if everything:
+    if person is not None:
+        known = library.people.get(person)
+        sure = pluralise(library.people.photos(known).sure, "photo")
+        what = f"{known.name}, and the faces in {sure} that are surely theirs,"
+    elif everything:
         counts, where = library.photos.counts(), display_path(library.path)
         what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {where}"
     else:
@@ -139,8 +148,8 @@ def forget(
     if everything:
         photos = library.forget_everything()
         return Result({"photos": photos, "everything": True}, f"forgot {pluralise(photos, 'photo')}")
-    photos = library.forget(paths or [])
-    without = [person.name for person in library.people if not person.examples]
+    photos = library.forget(paths or []) if person is None else library.forget_person(person)
+    without = [each.name for each in library.people if not each.examples]
     remedy = f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones"
     return Result(
         {"photos": photos, "everything": False, "people_without_examples": without},

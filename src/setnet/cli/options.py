@@ -171,7 +171,7 @@ def save_person(save: Callable[[str], _T], to_existing: bool) -> _T:
         if not sys.stdin.isatty():
             raise
         question = str(error).rpartition(": ")[0]
-        require_yes(f"{question}. Add to {error.person['name']}?", "nothing was saved", yes=False)
+        require_yes(f"{question}. Go on all the same?", "nothing was changed", yes=False)
     return save("add")
 
 

@@ -59,6 +59,15 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, Path) else value
 
 
+def count_photos(photos: int, sure: int) -> str:
+    """Return in how many photos somebody is, surely and maybe.
+
+    >>> count_photos(19, 17), count_photos(1, 1)
+    ('17 photos, and maybe 2 more', '1 photo')
+    """
+    return pluralise(sure, "photo") + (f", and maybe {photos - sure:,} more" if photos > sure else "")
+
+
 def print_text(text: str) -> None:
     """Print lines, whatever characters names brought into them."""
     sys.stdout.write(f"{_printable(text)}\n")

@@ -24,7 +24,7 @@ from setnet.cli.options import (
     require_yes,
     save_person,
 )
-from setnet.cli.output import say
+from setnet.cli.output import count_photos, say
 from setnet.cli.tags import import_tags
 from setnet.errors import InvalidInputError
 from setnet.wording import pluralise
@@ -92,7 +92,8 @@ def show(call: Call, name: NameArgument) -> Result:
     """Show who a person is, in how many photos they are, and each example face with its number."""
     known = call.library.people.details(name)
     person = known.person
-    photos, examples = pluralise(known.photos, "photo"), pluralise(person.examples, "example face")
+    photos = count_photos(known.photos, known.sure_photos)
+    examples = pluralise(person.examples, "example face")
     lines = [f"{person.name}: in {photos}, known by {examples}", f"id: {person.id}", *_known_facts(person)]
     return Result(known, *lines, _example_rows(known.examples, person.cover))
 
@@ -110,12 +111,23 @@ def rename(call: Call, name: NameArgument, new: Annotated[str, argument("NEW")])
 
 
 @command(app, panel=_SAVED)
-def merge(call: Call, name: NameArgument, others: Annotated[list[str], argument("OTHER")]) -> Result:
+def merge(
+    call: Call,
+    name: NameArgument,
+    others: Annotated[list[str], argument("OTHER")],
+    unlike: Annotated[bool, option("Also if their faces do not look alike.", "--unlike")] = False,
+) -> Result:
     """Merge OTHER people into NAME: what is theirs becomes NAME's, and their names are gone.
 
-    `setnet people undo` takes them apart again.
+    If their faces do not look alike, a terminal asks, and a program needs --unlike. `setnet people undo`
+    takes them apart again.
     """
-    return _about(call.library.people.merge(name, others))
+    people = call.library.people
+
+    def merge_if(answer: str) -> Person:
+        return people.merge(name, others, "merge" if answer == "add" else "ask")
+
+    return _about(save_person(merge_if, unlike))
 
 
 @command(app, panel=_SAVED)
@@ -249,7 +261,11 @@ def reject(call: Call, name: NameArgument, faces: FacesArgument) -> Result:
     What was said is kept when photos are moved, copied, indexed again or described by another model.
     """
     places = [call.library.photos.face_at(text) for text in faces]
-    return _about([call.library.people.reject(name, photo, face) for photo, face in places][-1])
+    done = [call.library.people.reject(name, photo, face) for photo, face in places]
+    notes = [note for _, remarks in done for note in remarks]
+    for note in notes:
+        say(f"note: {note}")
+    return _about(done[-1][0], notes=notes)
 
 
 @command(app, panel=_EXCHANGE)

@@ -1,9 +1,9 @@
 """Near-duplicates: copies of one photograph, resized, cropped, recompressed, recoloured or mirrored.
 
 Each photo is described by a VLAD, near neighbours among these are compared in worker processes, and what
-agrees is grouped. What a library knows of its photos saves work and finds more. Its VLADs are kept by
-content, so that a second run reads only what is new; the file can be made again from the photos: where it
-cannot be read or written, a run takes longer, no more.
+agrees is grouped. What a library knows of its photos saves work and finds more. Its VLADs, and how much pairs
+agree, are kept by content, so that a second run looks only at what is new; the file can be made again from
+the photos: where it cannot be read or written, a run takes longer, no more.
 """
 
 from __future__ import annotations
@@ -129,16 +129,18 @@ class DescribedPhoto:
     vlads: Floats
 
 
-_TABLE = (
-    "CREATE TABLE vlads (hash BLOB PRIMARY KEY, pixels INTEGER NOT NULL, vlads BLOB NOT NULL) WITHOUT ROWID"
-)
+_TABLES = {
+    "vlads": "hash BLOB PRIMARY KEY, pixels INTEGER NOT NULL, vlads BLOB NOT NULL",
+    "pairs": "one BLOB, other BLOB, mirrored INTEGER, agreement REAL, PRIMARY KEY (one, other, mirrored)",
+}
 _REFUSED = OSError, sqlite3.Error, StorageError  # a disk that is full, failing or another user's
 
 _Rows = dict[bytes, tuple[int, Floats]]
+Contents = tuple[bytes, bytes, bool]  # of two photos, in order, one of them maybe mirrored
 
 
-class VladCache:
-    """A database of one table; open while a run goes on.
+class PhotoCache:
+    """What is computed from photos, by the hash of their content, in a database that is open during a run.
 
     Parameters
     ----------
@@ -150,13 +152,23 @@ class VladCache:
 
     def __init__(self, path: Path, wanted: Collection[bytes]) -> None:
         self.known: _Rows = {}
+        self.agreements: dict[Contents, float] = {}
         self._db: sqlite3.Connection | None = None
         with suppress(*_REFUSED):
             self._db, rows = _open_cache(path)
             with transaction(self._db):
                 others = rows.keys() - set(wanted)
-                self._db.executemany("DELETE FROM vlads WHERE hash = ?", ((key,) for key in others))
+                for statement in (
+                    "DELETE FROM vlads WHERE hash = ?1",
+                    "DELETE FROM pairs WHERE one = ?1 OR other = ?1",
+                ):
+                    self._db.executemany(statement, ((key,) for key in others))
             self.known = {key: row for key, row in rows.items() if key not in others}
+            self.agreements = {
+                (one, other, bool(mirrored)): agreement
+                for one, other, mirrored, agreement in self._db.execute("SELECT * FROM pairs")
+                if isinstance(agreement, float)
+            }
 
     def store(self, photos: Iterable[DescribedPhoto]) -> None:
         """Keep the VLADs of photos; a disk that refuses costs time later, and nothing now."""
@@ -164,6 +176,13 @@ class VladCache:
         if self._db is not None:
             with suppress(*_REFUSED), transaction(self._db):
                 self._db.executemany("INSERT OR REPLACE INTO vlads VALUES (?, ?, ?)", rows)
+
+    def store_pairs(self, pairs: Mapping[Contents, float]) -> None:
+        """Keep how much pairs of photos agree."""
+        if self._db is not None:
+            with suppress(*_REFUSED), transaction(self._db):
+                rows = [(*contents, agreement) for contents, agreement in pairs.items()]
+                self._db.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -181,8 +200,9 @@ def _open_cache(path: Path) -> tuple[sqlite3.Connection, _Rows]:
         try:
             if db.execute("PRAGMA user_version").fetchone()[0] != shipped:
                 with transaction(db):
-                    db.execute("DROP TABLE IF EXISTS vlads")
-                    db.execute(_TABLE)
+                    for table, columns in _TABLES.items():
+                        db.execute(f"DROP TABLE IF EXISTS {table}")
+                        db.execute(f"CREATE TABLE {table} ({columns}) WITHOUT ROWID")
                     db.execute(f"PRAGMA user_version = {shipped}")
             return db, _cached_rows(db)
         except sqlite3.DatabaseError as error:
@@ -292,14 +312,14 @@ class PhotoPairs:
         except WorkerError as error:
             return path, str(error)
 
-    def agreements(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, float]]:
+    def agreements(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, float | None]]:
         """Yield each pair of photos with how much of them is the same.
 
-        A pair that can no longer be compared, as when a file has gone, is not the same.
+        None stands for a pair that can no longer be compared, as when a file has gone.
         """
         return unordered_map(self._compare, pairs, self._pool.capacity)
 
-    def _compare(self, pair: Pair) -> tuple[Pair, float]:
+    def _compare(self, pair: Pair) -> tuple[Pair, float | None]:
         one, other, mirrored = pair
         fields = {"one": os.fsdecode(one), "other": os.fsdecode(other), "mirrored": mirrored}
         try:
@@ -308,7 +328,7 @@ class PhotoPairs:
             )
         except SetNetError as error:
             self._on_failure(one, f"could not be compared with {display_path(other)}: {error}")
-            return pair, 0.0
+            return pair, None
 
 
 def _photo_from(path: bytes, reply: Message) -> DescribedPhoto | str:
@@ -367,6 +387,7 @@ def duplicates_of(
     *,
     known: Mapping[bytes, DescribedPhoto] | None = None,
     alike: Iterable[tuple[bytes, bytes]] = (),
+    cache: PhotoCache | None = None,
     on_described: OnDescribed | None = None,
     pairs: PhotoPairs | None = None,
     workers: int | None = None,
@@ -382,6 +403,8 @@ def duplicates_of(
         Photos by path that need not be read again.
     alike
         Further pairs of photos to compare, both ways round.
+    cache
+        Where what is computed is kept.
     on_described
         Called with a few hundred photos at a time that were read.
     pairs
@@ -397,10 +420,12 @@ def duplicates_of(
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
     with nullcontext(pairs) if pairs is not None else PhotoPairs(count, failed, limits) as reader:
-        _describe(reader, unread, described, say, on_described)
+        keep = on_described or (cache.store if cache is not None else lambda photos: None)
+        _describe(reader, unread, described, say, keep)
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
-        _link(sets, reader, [*_near(photos, say), *_both_ways(alike, described)], say)
+        found = dict.fromkeys([*_near(photos, say), *_both_ways(alike, described)])
+        _link(sets, reader, _by_component(found), {p.path: p.hash for p in photos}, cache, say)
     pixels = {photo.path: photo.pixels for photo in photos}
     groups = (group for group in sets.groups() if len(group) > 1)
     return merge_groups(
@@ -421,10 +446,9 @@ def _describe(
     paths: Sequence[bytes],
     described: dict[bytes, DescribedPhoto],
     say: OnProgress,
-    on_described: OnDescribed | None,
+    keep: OnDescribed,
 ) -> None:
     """Add the photos of these paths to those `described`."""
-    keep = on_described or (lambda photos: None)
     batch: list[DescribedPhoto] = []
     try:
         for done, photo in enumerate(pairs.described(paths), 1):
@@ -464,18 +488,48 @@ def _both_ways(alike: Iterable[tuple[bytes, bytes]], described: Mapping[bytes, o
             yield one, other, True
 
 
-def _link(sets: DisjointSets[bytes], pairs: PhotoPairs, found: Sequence[Pair], say: OnProgress) -> None:
+def _by_component(pairs: Collection[Pair]) -> list[Pair]:
+    """Return pairs with those next to each other that share photos, directly or through others."""
+    sets = DisjointSets[bytes]()
+    for one, other, _ in pairs:
+        sets.link(one, other)
+    place = {path: number for number, group in enumerate(sets.groups()) for path in group}
+    return sorted(pairs, key=lambda pair: place[pair[0]])
+
+
+def _link(
+    sets: DisjointSets[bytes],
+    reader: PhotoPairs,
+    found: Sequence[Pair],
+    content: Mapping[bytes, bytes],
+    cache: PhotoCache | None,
+    say: OnProgress,
+) -> None:
     """Link the pairs that are the same photograph; those linked through others need no look."""
+    known = {} if cache is None else cache.agreements
+    new: dict[Contents, float] = {}
+
+    def contents(pair: Pair) -> Contents:
+        one, other = sorted((content[pair[0]], content[pair[1]]))
+        return one, other, pair[2]
 
     def apart() -> Iterator[Pair]:
         for done, pair in enumerate(found, 1):
             say("verifying", done, len(found))
-            if not sets.linked(pair[0], pair[1]):
+            if known.get(contents(pair), 0.0) >= AGREEMENT:
+                sets.link(pair[0], pair[1])
+            elif contents(pair) not in known and not sets.linked(pair[0], pair[1]):
                 yield pair
 
-    for (one, other, _), agreement in pairs.agreements(apart()):
-        if agreement >= AGREEMENT:
-            sets.link(one, other)
+    try:
+        for pair, agreement in reader.agreements(apart()):
+            if agreement is not None:
+                new[contents(pair)] = agreement
+            if (agreement or 0.0) >= AGREEMENT:
+                sets.link(pair[0], pair[1])
+    finally:  # also after Ctrl-C: what was compared is kept
+        if cache is not None:
+            cache.store_pairs(new)
 
 
 SAME_FACE = 0.90  # similarity from which two faces may be one face in two copies of a photo
@@ -498,13 +552,13 @@ def library_duplicates(
         if file.state == "ready" and not file.is_video
     }
     contents = {file.hash for file in files.values() if file.hash is not None}
-    cache = VladCache(library.path / VLADS, contents)
+    cache = PhotoCache(library.path / VLADS, contents)
     try:
         return duplicates_of(
             sorted(files),
             known=dict(_known(files, cache)),
             alike=_with_the_same_face(library, progress),
-            on_described=cache.store,
+            cache=cache,
             workers=workers,
             progress=progress,
             on_failure=on_failure,
@@ -514,7 +568,7 @@ def library_duplicates(
         cache.close()
 
 
-def _known(files: dict[bytes, KnownFile], cache: VladCache) -> Iterator[tuple[bytes, DescribedPhoto]]:
+def _known(files: dict[bytes, KnownFile], cache: PhotoCache) -> Iterator[tuple[bytes, DescribedPhoto]]:
     """Yield the photos whose VLADs are kept and whose files are as they were when they were indexed."""
     for path, file in files.items():
         if file.hash in cache.known and _is_unchanged(path, file):

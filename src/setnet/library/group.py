@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.paths import as_path, display_path
+from setnet.library.person import group_number
 from setnet.library.photos import corners, taken_number, taken_time
 from setnet.library.schema import FACES, face_number
 
@@ -42,17 +42,6 @@ class LastGrouping:
 
 
 UNDATED = -1e300  # when a photo of no known time was taken, for the order
-_ID = re.compile(r"g([1-9]\d{0,17})")
-
-
-def group_number(group_id: str) -> int | None:
-    """Return the number of a group's id; None for what is no id.
-
-    >>> group_number("g17"), group_number("G17 "), group_number("g017"), group_number("anna")
-    (17, 17, None, None)
-    """
-    found = _ID.fullmatch(group_id.strip().lower())
-    return None if found is None else int(found[1])
 
 
 class GroupFace(NamedTuple):

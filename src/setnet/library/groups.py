@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors
 from setnet.engine import SetIndex
-from setnet.errors import InvalidInputError, choice_error
+from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces
 from setnet.library.group import (
@@ -45,7 +45,7 @@ from setnet.library.people_edits import (
 )
 from setnet.library.person import Example, Person, find_person, person_at, person_name, require_person
 from setnet.library.pictures import picture_of
-from setnet.library.query import QueryPerson, judged_faces
+from setnet.library.query import QueryPerson
 from setnet.library.same_person import mixed_warning
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import enter_change, recording
@@ -234,12 +234,20 @@ class Groups:
         Parameters
         ----------
         if_exists
-            `ask`, `add` or `refuse`: see `People.save`.
+            `ask`, `add` or `refuse`: see `People.save`. A group that is another person's is given away only
+            by `add`.
         pictures
             Small pictures of the faces that `examples_to_name` returns; made from the photos by default.
         """
         group = self._to_name(group_id, name, without)
         chosen = self._chosen(group)
+        owner = group.group.person
+        if owner is not None and if_exists != "add" and owner != _person_id(self._library.people, name):
+            raise TakenError(
+                f"{group.group.id} is {group.group.name}'s already ({_faces(group.group.faces)}): give it to "
+                f"{name} with --to-existing (if_exists 'add'), or name another group",
+                asdict(self._library.people.get(owner)),
+            )
         check_name_free(
             self._library.people, name, list(chosen.values()), self._library.set_index.logistic, if_exists
         )
@@ -256,9 +264,14 @@ class Groups:
         return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
 
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
-        refused = judged_faces(self._library.people, name)[1] if name in self._library.people else frozenset()
+        refused = self._rejected(name)
         with self._database.reading() as db:
             return group_to_name(db, self._library.people, group_id, without, refused)
+
+    def _rejected(self, name: str) -> frozenset[Place]:
+        """Return the faces that were rejected for a person, if there is one of this name."""
+        people = self._library.people
+        return people.known_faces(name).rejected if name in people else frozenset()
 
     def _chosen(self, group: GroupToName) -> dict[Place, Example]:
         """Return the faces of a group that become examples."""
@@ -275,7 +288,7 @@ class Groups:
 
     def _is_sure(self, name: str, examples: list[Example]) -> IsSure:
         """Return the function that tells which faces would surely be found with these examples."""
-        refused = judged_faces(self._library.people, name)[1] if name in self._library.people else frozenset()
+        refused = self._rejected(name)
         person = QueryPerson(name, np.stack([e.descriptor for e in examples]), refused=refused)
         recogniser = self._library.matching.recogniser(person)
 
@@ -402,8 +415,8 @@ def reject_group(people: People, group_id: str, who: Person) -> Group:
         if _owner(db, group.number) == {person}:
             db.execute("UPDATE face_groups SET person = NULL WHERE id = ?", (group.number,))
         name = person_name(db, person)
-        summary = f"refused {group.id} ({_faces(group.faces)}) for {name}"
-        change = enter_change(db, "refuse group", summary, [person])
+        summary = f"rejected {group.id} ({_faces(group.faces)}) for {name}"
+        change = enter_change(db, "reject group", summary, [person])
         return group_at(db, group_id).changed(change)
 
 
@@ -435,6 +448,10 @@ def _set_apart(db: sqlite3.Connection, place: Place) -> None:
     """Let a face be a group by itself; the next grouping finds who it is."""
     (own,) = db.execute("INSERT INTO face_groups DEFAULT VALUES RETURNING id").fetchone()
     db.execute("UPDATE group_members SET grp = ? WHERE id = ?", (own, face_number(int(place[0]), place[1])))
+
+
+def _person_id(people: People, name: str) -> str | None:
+    return people.get(name).id if name in people else None
 
 
 def _faces(number: int) -> str:

@@ -39,6 +39,7 @@ JOURNAL_TABLES: Mapping[str, str] = {
     "aliases": "id person name key",
     "examples": _EXAMPLE,
     "labels": _LABEL,
+    "forgotten_faces": "id content x0 y0 x1 y1",
 }
 _TAIL = 64  # bytes: more than the last line of a change
 _SPARE = 1 << 20  # bytes that a journal may grow by, and to twice its size, until it is written whole

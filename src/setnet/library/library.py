@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from setnet.library.calibration import Groups as LabelledGroups
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
+    from setnet.library.person import Who
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
     from setnet.sandbox import Limits
@@ -445,6 +446,24 @@ class Library:
 
         with self._writing() as index:
             return forget(self.database, index, paths)
+
+    @own_errors
+    def forget_person(self, name: Who) -> int:
+        """Delete a person for good, with their faces in photos; return from how many photos.
+
+        These are faces that are surely theirs, were confirmed, or are in a group of theirs. Photos and other
+        faces stay. Index runs leave the person's faces in these photos out from then on; in new photos they
+        are faces of somebody unknown.
+        """
+        from setnet.library.purge import forget_person
+
+        person, faces = self.people.get(name), set(self.people.known_faces(name).confirmed)
+        faces |= self.people.known_faces(name).grouped
+        if person.examples:
+            query = PhotoQuery([self.person(person.id)], sure=True, k=max(1, len(self.set_index)))
+            faces |= {(hit.photo.id, match.face) for hit in self.find(query).hits for match in hit.matches}
+        with self._writing() as index:
+            return forget_person(self.database, index, person, faces)
 
     @own_errors
     def forget_everything(self) -> int:

@@ -37,10 +37,13 @@ from setnet.library.people_edits import (
     set_aliases,
     set_cover,
     set_note,
+    share_faces,
+    undo_merge,
 )
 from setnet.library.person import (
     EXAMPLE_COLUMNS,
     Example,
+    KnownFacesOf,
     Label,
     Person,
     PersonDetails,
@@ -51,6 +54,7 @@ from setnet.library.person import (
     example_of,
     find_person,
     key_of,
+    known_faces_of,
     labels_of,
     person_at,
     person_name,
@@ -58,7 +62,8 @@ from setnet.library.person import (
 )
 from setnet.library.pictures import picture_of
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
-from setnet.library.same_person import mixed_warning, outsiders
+from setnet.library.same_person import count_unlike, mixed_warning
+from setnet.library.schema import refresh_groups
 from setnet.library.undo import (
     Change,
     enter_change,
@@ -72,8 +77,7 @@ from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
-    from setnet.library.people_exchange import PeopleExport, PeopleImport
-    from setnet.library.people_file import PeopleFile
+    from setnet.library.people_exchange import PeopleExport, PeopleFile, PeopleImport
     from setnet.library.search import PersonPhotos
 
 Descriptors = Callable[[str], NDArray[np.float32]]
@@ -247,21 +251,47 @@ class People:
                 return self._entered(db, "edit", f"edited {before}", person)
             return self._entered(db, "rename", f"renamed {before} to {after}", person)
 
-    def merge(self, into: Who, others: Sequence[Who]) -> Person:
-        """Give the examples, aliases and labels of `others` to `into`; the other names are gone."""
+    def merge(self, into: Who, others: Sequence[Who], if_unlike: str = "ask") -> Person:
+        """Give the examples, aliases, labels and groups of `others` to `into`; the other names are gone.
+
+        Where faces do not look like one person, `if_unlike` "ask" raises `TakenError`, and "merge" merges.
+        """
+        if if_unlike not in IF_UNLIKE:
+            raise choice_error("if_unlike", if_unlike, IF_UNLIKE)
         with self.recording() as db:
             person = require_person(db, into)
             rows = list(dict.fromkeys(require_person(db, other) for other in others))
             if person in rows:
                 raise InvalidInputError(f"{person_name(db, person)!r} cannot be merged into itself")
+            if if_unlike == "ask" and self._of is not None:
+                self._check_alike(db, person, rows)
             names = ", ".join(person_name(db, row) for row in rows)
             for row in rows:
                 merge_people(db, person, row)
             summary = f"merged {names} into {person_name(db, person)}"
             return self._entered(db, "merge", summary, person, *rows)
 
+    def _check_alike(self, db: sqlite3.Connection, person: int, others: Sequence[int]) -> None:
+        """Raise when others' examples do not look like a person's."""
+        there = examples_of(db, person)
+        for other in others:
+            theirs = examples_of(db, other)
+            unlike = count_unlike(there, theirs, self._library.set_index.logistic)
+            if unlike:
+                into, name = person_name(db, person), person_name(db, other)
+                raise TakenError(
+                    f"{unlike} of the {_faces(len(theirs))} of {name} {'does' if unlike == 1 else 'do'} not "
+                    f"look like {into}: merge them all the same with --unlike (if_unlike 'merge'), or not at "
+                    "all",
+                    asdict(person_at(db, person)),
+                )
+
     def split(self, name: Who, numbers: Sequence[int], new: str) -> Person:
-        """Make some examples of a person a new person; return that one."""
+        """Make some examples of a person a new person; return that one.
+
+        Examples that a merge brought take all along that came with them. Else the groups and confirmed faces
+        go to whom of the two they look like more.
+        """
         with self.recording() as db:
             person = require_person(db, name)
             examples = own_examples(db, person, numbers)
@@ -270,7 +300,11 @@ class People:
                     "these are all the examples there are: rename the person, or leave one where it is"
                 )
             made = create_person(db, new)
-            move_examples(db, examples, made)
+            if not undo_merge(db, person, numbers, made):
+                move_examples(db, examples, made)
+                if self._of is not None:
+                    share_faces(db, person, made, self.descriptors_in)
+            refresh_groups(db, is_recorded=True)
             old, named = (person_name(db, row) for row in (person, made))
             summary = f"split {_faces(len(examples))} off {old} as {named}"
             return self._entered(db, "split", summary, made, person)
@@ -353,13 +387,31 @@ class People:
             summary = f"confirmed a face of {person_name(db, row)}"
             return self._entered(db, "confirm", summary, row, *owners)
 
-    def reject(self, person: Who, photo_id: str, face: int) -> Person:
-        """Keep that a face of a photo is not a person: it does not match them any more."""
+    def reject(self, person: Who, photo_id: str, face: int) -> tuple[Person, list[str]]:
+        """Keep that a face of a photo is not a person: it does not match them any more.
+
+        Returns the person, and a remark when photos that were surely theirs are guesses now.
+        """
+        before = self._sure_photos(person)
         with self.recording() as db:
             row = require_person(db, person)
             reject_face(db, row, self._face(db, photo_id, face, None))
-            summary = f"refused a face for {person_name(db, row)}"
-            return self._entered(db, "refuse", summary, row)
+            summary = f"rejected a face for {person_name(db, row)}"
+            known = self._entered(db, "reject", summary, row)
+        lost = before - self._sure_photos(known) - {photo_id}
+        if not lost:
+            return known, []
+        verb = "is" if len(lost) == 1 else "are"
+        return known, [
+            f"{len(lost):,} of {pluralise(len(before), 'photo')} {verb} no longer sure: confirm those of "
+            f"{known.name}, or undo the rejection (change {known.change})"
+        ]
+
+    def _sure_photos(self, person: Who) -> set[str]:
+        """Return the photos that surely show a person; none where these people belong to no library."""
+        if self._of is None or not self.get(person).examples:
+            return set()
+        return {found.photo.id for found in self.photos(person).photos if found.sure}
 
     def labels(self, person: Who) -> list[Label]:
         """Return what was confirmed and refused of a person, with where the faces are now.
@@ -368,6 +420,14 @@ class People:
         """
         with self._database.reading() as db:
             return labels_of(db, require_person(db, person))
+
+    def known_faces(self, person: Who) -> KnownFacesOf:
+        """Return the faces of photos that are known to be a person's, not to be, or are in a group of theirs.
+
+        An example face of a photo is theirs as if it was confirmed.
+        """
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            return known_faces_of(db, require_person(db, person))
 
     def history(self, limit: int | None = None) -> list[Change]:
         """Return the changes in the journal, latest first."""
@@ -440,11 +500,11 @@ class People:
     @own_errors
     def to_file(self, *, descriptors: bool = True) -> PeopleFile:
         """Return all people as a file that another library can read, as of one moment."""
-        from setnet.library.people_exchange import export_people
+        from setnet.library.people_exchange import PeopleFile, PersonRecord
 
-        model = self._library.photos.meta("model") or ""
+        made_by = (self._library.photos.meta("model") or "", self.dim) if descriptors else (None, None)
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return export_people(self, model if descriptors else None, self.dim)
+            return PeopleFile(*made_by, tuple(PersonRecord.of(self, person) for person in all_people(db)))
 
     @own_errors
     def export(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
@@ -467,24 +527,19 @@ class People:
     @own_errors
     def details(self, name: Who) -> PersonDetails:
         """Return a person with their example faces and number of photos."""
-        person = self.get(name)
-        return PersonDetails(person, self.count_photos(person), tuple(self.examples(person)))
+        person, found = self.get(name), self.photos(name, limit=0)
+        return PersonDetails(person, found.total, found.sure, tuple(self.examples(person)))
 
     @own_errors
     def photos(self, name: Who, offset: int = 0, limit: int | None = None) -> PersonPhotos:
         """Return the photos of a person, the latest taken first, from number `offset` on.
 
-        Those with a face that is surely theirs, was confirmed, or is in a group of theirs.
+        They are those that a search for the person finds: with a face that looks like them, surely or maybe,
+        that is an example of them, was confirmed, or is in a group of theirs.
         """
         from setnet.library.search import photos_of_person
 
-        person, groups = self.get(name), self._library.groups
-        members = (
-            (face.photo_id, face.face)
-            for group in groups.of_person(person.id)
-            for face in groups.members(group.id)
-        )
-        return photos_of_person(self._library, person.name, members, offset, limit)
+        return photos_of_person(self._library, self.get(name), offset, limit)
 
     def count_photos(self, name: Who) -> int:
         """Return how many photos `photos` finds of a person."""
@@ -525,6 +580,7 @@ def _faces(number: int) -> str:
 
 
 IF_EXISTS = ("ask", "add", "refuse")
+IF_UNLIKE = ("ask", "merge")
 
 
 def check_name_free(
@@ -545,11 +601,9 @@ def check_name_free(
     there = people.examples(known)
     if not there or not examples:
         return
-    both = [*there, *examples]
-    if len({example.descriptor.shape for example in both}) > 1:
+    if len({example.descriptor.shape for example in (*there, *examples)}) > 1:
         raise InvalidInputError(f"descriptors of different lengths for {name!r}")
-    odd = outsiders(np.stack([e.descriptor for e in both]), logistic, known=len(there))
-    unlike = sum(face >= len(there) for face in odd)
+    unlike = count_unlike(there, examples, logistic)
     if unlike:
         these = f"{unlike} of these {_faces(len(examples))}" if len(examples) > 1 else "this face"
         verb = "do" if unlike > 1 else "does"

@@ -23,6 +23,7 @@ from setnet.library.person import (
     EXAMPLE_COLUMNS,
     Example,
     checked_name,
+    descriptor_from,
     example_of,
     example_values,
     find_person,
@@ -30,12 +31,14 @@ from setnet.library.person import (
     labels_on_face,
     new_id,
     person_name,
+    spelling_hints,
 )
 from setnet.library.same_person import KnownFaces, reference_in
-from setnet.library.schema import face_number
-from setnet.library.undo import check_name_free, enter_change
+from setnet.library.schema import FACES, face_number
+from setnet.library.undo import bring_back, check_name_free, enter_change
 
 _LONGEST_NOTE = 10_000
+_MOST_COMPARED = 100  # faces of a group
 
 
 def create_person(
@@ -141,6 +144,12 @@ def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     ).fetchall()
     for number, is_match, content, *box in rows:
         _move_label(db, number, FaceReference(content, Box(*box)), bool(is_match), into)
+    theirs = db.execute(
+        "SELECT id, content, x0, y0, x1, y1 FROM labels WHERE person = ? AND NOT is_match", (into,)
+    ).fetchall()
+    for number, content, *box in theirs:  # what was not the one is an example of the other
+        if any(who == into for who, _ in examples_at(db, FaceReference(content, Box(*box)))):
+            delete_row(db, "labels", number)
     for table in ("aliases", "face_groups"):
         db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (into, other))
     notes = [
@@ -148,6 +157,51 @@ def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     ]
     set_note(db, into, "\n".join(filter(None, notes))[:_LONGEST_NOTE])
     delete_row(db, "people", other)
+
+
+def undo_merge(db: sqlite3.Connection, person: int, numbers: Sequence[int], made: int) -> bool:
+    """Give `made` all that a merge gave a person with just these examples; return whether there was one."""
+    merged = db.execute(
+        "SELECT changes.id, tbl, row, before FROM changed_rows JOIN changes ON changes.id = change WHERE "
+        "kind = 'merge' AND tbl IN ('examples', 'labels', 'aliases', 'face_groups') ORDER BY changes.id DESC"
+    ).fetchall()
+    came: defaultdict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for change, table, row, before in merged:
+        there = db.execute(f"SELECT 1 FROM {table} WHERE id = ? AND person = ?", (row, person)).fetchone()
+        if before and there:  # a row that was another's, and is this person's since
+            came[change, before.partition(",")[0]][table].append(row)
+    for (change, other), tables in came.items():
+        if set(tables["examples"]) == set(numbers):
+            for table, rows in tables.items():
+                for row in rows:
+                    _give(db, table, row, made)
+            bring_back(db, change, {int(other): made, person: person})
+            return True
+    return False
+
+
+def share_faces(
+    db: sqlite3.Connection, person: int, made: int, descriptors: Callable[[str], NDArray[np.float32]]
+) -> None:
+    """Give groups and confirmed faces of a person to `made` where they look more like that one's examples."""
+    own, other = (_mean([e.descriptor for e in examples_of(db, row)]) for row in (person, made))
+    towards = other - own
+    for number, stored in db.execute(
+        "SELECT id, descriptor FROM labels WHERE person = ? AND is_match", (person,)
+    ).fetchall():
+        if descriptor_from(stored) @ towards > 0:
+            _give(db, "labels", number, made)
+    for (group,) in db.execute("SELECT id FROM face_groups WHERE person = ?", (person,)).fetchall():
+        members = db.execute("SELECT id FROM group_members WHERE grp = ? ORDER BY id", (group,)).fetchall()
+        some = [divmod(number, FACES) for (number,) in members[:: max(1, len(members) // _MOST_COMPARED)]]
+        if _mean([descriptors(str(photo))[face] for photo, face in some]) @ towards > 0:
+            _give(db, "face_groups", group, made)
+
+
+def _mean(descriptors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    rows = np.stack(descriptors)
+    mean = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)).mean(axis=0)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
 
 
 def confirm_face(db: sqlite3.Connection, person: int, face: Example) -> set[int]:
@@ -297,6 +351,8 @@ class FacesNamed:
         Those that are somebody else's; they stay so.
     people, new
         Names of the people who got faces, as they are saved, and how many of them were not there before.
+    hints
+        New names that may be other spellings of a person's, a sentence each.
     change
         The number of the change in the journal; None when nothing was new.
     """
@@ -307,6 +363,7 @@ class FacesNamed:
     conflicts: list[FaceConflict] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
     new: int = 0
+    hints: list[str] = field(default_factory=list)
     change: int | None = None
 
 
@@ -380,6 +437,7 @@ def name_faces(
     Those with an entry in `pictures` become examples too.
     """
     naming = FaceNaming(db, faces)
+    there = {name for (name,) in db.execute("SELECT name FROM people")}
     rows = []
     for members in naming.by_person.values():
         name = members[0].name
@@ -394,6 +452,7 @@ def name_faces(
             if place in pictures:
                 add_examples(db, person, [example])
     report = naming.report
+    report.hints = spelling_hints(db, [name for name in report.people if name not in there])
     number, people = len(report.named), len(rows)
     summary = (
         f"named {number:,} face{'' if number == 1 else 's'} of {people:,} "

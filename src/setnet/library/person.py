@@ -10,9 +10,10 @@ import secrets
 import sqlite3
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,14 @@ from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.paths import display_path
+from setnet.library.schema import FACES
 
 if TYPE_CHECKING:
     from setnet.faces import Box
 
 _LONGEST = 200
 _ID_BYTES = 6
+_LETTERS_PER_SLIP = 8
 # Zero-width non-joiner and joiner, Mongolian vowel separator: part of how Persian, Hindi and other names are
 # spelt, and told from their absence by few.
 _JOINERS = "\u200c\u200d\u180e"
@@ -54,9 +57,53 @@ def checked_name(name: str) -> str:
     'Zoë'
     """
     clean = unicodedata.normalize("NFC", name.translate(_NO_DIRECTIONS)).strip().strip(_JOINERS).strip()
+    if group_number(clean) is not None:
+        raise InvalidInputError(f"name {name!r}: a group of faces is called so; choose another name")
     if not clean or len(clean) > _LONGEST or not all(map(_is_printable, clean)):
         raise InvalidInputError(f"name {name!r}: 1 to {_LONGEST} printable characters are expected")
     return clean
+
+
+_GROUP_ID = re.compile(r"g([1-9]\d{0,17})")
+
+
+def group_number(group_id: str) -> int | None:
+    """Return the number of a group's id; None for what is no id.
+
+    >>> group_number("g17"), group_number("G17 "), group_number("g017"), group_number("anna")
+    (17, 17, None, None)
+    """
+    found = _GROUP_ID.fullmatch(group_id.strip().lower())
+    return None if found is None else int(found[1])
+
+
+def spelling_hints(db: sqlite3.Connection, new: Iterable[str]) -> list[str]:
+    """Return a remark for each new name that another person's may be a spelling of."""
+    known = [(name, _letters(name)) for (name,) in db.execute("SELECT name FROM people ORDER BY id")]
+    hints, said = [], set[frozenset[str]]()
+    for name in new:
+        letters = _letters(name)
+        for other, others in known:
+            pair = frozenset((name, other))
+            if other != name and pair not in said and _is_spelling(letters, others):
+                said.add(pair)
+                hints.append(
+                    f"{name!r} may be another spelling of {other!r}: `setnet people merge` makes the two one"
+                )
+    return hints
+
+
+def _letters(name: str) -> str:
+    """Return the words of a name in the order of the alphabet, without accents and signs."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return " ".join(sorted(re.findall(r"\w+", plain.casefold())))
+
+
+def _is_spelling(one: str, other: str) -> bool:
+    """Return whether names are the same but for a letter in eight, or the order of their words."""
+    if abs(len(one) - len(other)) > max(len(one), len(other)) // _LETTERS_PER_SLIP:
+        return False
+    return one == other or SequenceMatcher(None, one, other).ratio() >= 1 - 1 / _LETTERS_PER_SLIP
 
 
 def _is_printable(character: str) -> bool:
@@ -201,16 +248,18 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class PersonDetails:
-    """A named person with their example faces, and in how many photos of the library they are."""
+    """A named person with their example faces, and in how many photos they are, surely or at all."""
 
     person: Person
     photos: int
+    sure_photos: int
     examples: Sequence[Example]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the details as values that JSON can hold; `examples` has each of them."""
         return asdict(self.person) | {
             "photos": self.photos,
+            "sure_photos": self.sure_photos,
             "examples": [example.to_dict() for example in self.examples],
         }
 
@@ -336,6 +385,39 @@ def labels_of(db: sqlite3.Connection, person: int) -> list[Label]:
             vector = descriptor_from(stored)
             found.append(Label(name, bool(is_match), photo_id, face, vector, *reference, number, added))
     return found
+
+
+Faces = frozenset[tuple[str, int]]  # each the id of a photo and the number of a face in it, from 0
+
+
+class KnownFacesOf(NamedTuple):
+    """What is known of faces of photos and one person."""
+
+    confirmed: Faces
+    rejected: Faces
+    grouped: Faces
+
+
+def known_faces_of(db: sqlite3.Connection, person: int) -> KnownFacesOf:
+    """Return the faces that are a person's, those that are not, and others in groups of theirs."""
+    judged = db.execute(
+        "SELECT is_match, content, x0, y0, x1, y1 FROM labels WHERE person = ?1 UNION ALL "
+        "SELECT 1, content, x0, y0, x1, y1 FROM examples WHERE person = ?1 AND content IS NOT NULL "
+        "AND x0 IS NOT NULL",
+        (person,),
+    ).fetchall()
+    references = [FaceReference(content, Box(*box)) for _, content, *box in judged]
+    found: dict[int, set[tuple[str, int]]] = {0: set(), 1: set()}
+    for row, places in zip(judged, resolve_all_references(db, references), strict=True):
+        found[row[0]] |= {(str(photo), face) for photo, face in places}
+    members = db.execute(
+        "SELECT group_members.id FROM face_groups JOIN group_members ON grp = face_groups.id "
+        f"JOIN photos ON photos.id = group_members.id / {FACES} AND state = 'ready' WHERE person = ?",
+        (person,),
+    ).fetchall()
+    grouped = {(str(number // FACES), number % FACES) for (number,) in members}
+    rejected, confirmed = frozenset(found[0]), frozenset(found[1])
+    return KnownFacesOf(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed)
 
 
 def labels_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, bool]]:

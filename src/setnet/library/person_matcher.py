@@ -194,8 +194,10 @@ class Recogniser:
     ) -> Recogniser:
         """Return the recogniser of a person; `refused` are similarities of faces said not to be theirs.
 
-        Refused faces are false matches that were seen. More of them than were to be expected raise both
-        thresholds, and nothing that is as similar as one of them is sure.
+        Rejected faces are false matches that were seen. More of them than were to be expected raise both
+        thresholds, and nothing that is as similar as one of them is sure. One rejected face that is as
+        similar as own faces are may be a slip of the finger: at most one good own face in six is then no
+        longer sure. With each more of them the limit rises.
         """
         wrong = np.zeros(0) if refused is None else np.asarray(refused, np.float64)
         rate = min(_MAYBE_RATE, _MAYBE_FALSE / max(faces, 1))
@@ -205,7 +207,10 @@ class Recogniser:
         sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, strangers)
         others = round(strictness * faces)
         probable = model.similarity_of(_SURE_PROBABILITY, examples, strangers, others)
-        sure = max(sure, probable, maybe, *(wrong + _ABOVE_REFUSED).tolist())
+        mean, spread = model.genuine_to(examples)
+        slips = int((wrong > mean - spread).sum())
+        limit = mean + (slips - 2) * spread
+        sure = max(sure, probable, maybe, *np.minimum(wrong + _ABOVE_REFUSED, limit).tolist())
         even = model.even(examples, strangers, others)
         return cls(model, vector, examples, strangers, faces, sure, maybe, even, strictness)
 

@@ -12,7 +12,8 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 from setnet.durable import transaction
 from setnet.engine import Item, SetIndex
+from setnet.faces import Box
 from setnet.library.database import Database
-from setnet.library.face_references import follow_change
+from setnet.library.face_references import SAME_FACE, FaceReference, follow_change, resolve_all_references
 from setnet.library.folder_scan import is_video_name
 from setnet.library.paths import (
     REDESCRIBED,
@@ -79,8 +81,32 @@ class PhotoWriter:
             self._index.compact()
         return unknown
 
+    def _strip_forgotten(self) -> None:
+        """Store photos again, and without thumbnails, that have faces of forgotten people."""
+        with self._database.reading() as db:
+            places = resolve_all_references(db, [*forgotten_faces(db)])
+            rows = [
+                row
+                for photo in sorted({photo for found in places for photo, _ in found})
+                for row in db.execute(  # all shots of a video: what is not stored with the others goes
+                    "SELECT photos.id, photos.path, size, mtime_ns, hash, start FROM photos "
+                    "LEFT JOIN shots USING (id) WHERE state = 'ready' AND (photos.id = ?1 OR photos.id IN "
+                    "(SELECT id FROM shots WHERE video = (SELECT video FROM shots WHERE id = ?1)))",
+                    (photo,),
+                )
+            ]
+        found = {
+            photo: replace(self.copied(photo, PhotoResult(file_of(path, start), *facts)), path=path)
+            for photo, path, *facts, start in rows
+        }
+        self.store([*found.values()])
+        for photo in found:
+            for file in (self._database.path.parent / THUMBNAILS).glob(f"*/{photo}-*"):
+                file.unlink(missing_ok=True)
+
     def purge(self) -> None:
-        """Leave no trace of deleted photos in any file."""
+        """Leave no trace of deleted photos, and of faces of forgotten people, in any file."""
+        self._strip_forgotten()
         library = self._database.path.parent
         if (library / REDESCRIBED).exists():  # it has their faces too
             shutil.rmtree(library / REDESCRIBED)
@@ -95,6 +121,7 @@ class PhotoWriter:
             return []
         self._copy_first()
         with self._database.reading() as db:
+            results = without_forgotten(db, results)
             ids = _choose_ids(db, results)
             before = {photo: self._descriptors(photo) for photo in _with_groups(db, ids)}
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
@@ -176,6 +203,33 @@ class PhotoWriter:
         there = [str(i) for i in ids if str(i) in self._index]
         if there:
             self._index.delete(there)
+
+
+def forgotten_faces(db: sqlite3.Connection) -> Iterator[FaceReference]:
+    """Yield what refers to the faces of forgotten people."""
+    for content, *box in db.execute("SELECT content, x0, y0, x1, y1 FROM forgotten_faces ORDER BY id"):
+        yield FaceReference(content, Box(*box))
+
+
+def without_forgotten(db: sqlite3.Connection, results: Sequence[PhotoResult]) -> list[PhotoResult]:
+    """Return what workers found without the faces of forgotten people."""
+    boxes = defaultdict[bytes, list[Box]](list)
+    for content, box in forgotten_faces(db):
+        boxes[content].append(box)
+    return [_without(result, boxes[result.hash]) if result.hash in boxes else result for result in results]
+
+
+def _without(result: PhotoResult, boxes: Sequence[Box]) -> PhotoResult:
+    left = [
+        row
+        for row, face in enumerate(result.faces)
+        if not any(face.box.overlap(box) >= SAME_FACE for box in boxes)
+    ]
+    return replace(
+        result,
+        faces=tuple(result.faces[row]._replace(ordinal=place) for place, row in enumerate(left)),
+        descriptors=result.descriptors[left] if result.descriptors is not None and left else None,
+    )
 
 
 def agree(database: Database, index: SetIndex) -> bool:

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
+from setnet.faces import Box
 from setnet.library.database import Database
+from setnet.library.face_references import FaceReference, reference_of
 from setnet.library.paths import FILES, FOLDERS, display_path, is_below, resolve_path
-from setnet.library.person import key_of
+from setnet.library.person import Person, key_of, require_person
 from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
 from setnet.library.undo import removed_people as gone_people
@@ -163,6 +165,47 @@ def forget(database: Database, index: SetIndex, paths: Sequence[str | os.PathLik
     writer.drop(ids)
     writer.purge()
     return len(ids)
+
+
+def forget_person(
+    database: Database, index: SetIndex, person: Person, faces: Iterable[tuple[str, int]]
+) -> int:
+    """Remove a person and their faces from every file of the library; return from how many photos.
+
+    What was said of these faces about others goes too. The photos stay, with all other faces; no index run
+    brings the person's back.
+    """
+    writer = PhotoWriter(database, index)
+    writer.recover()
+    with database.writing() as db:  # in one step: after a kill the next run does the rest
+        places = sorted(set(faces))
+        erase_people(db, [require_person(db, person)])
+        for photo, face in places:
+            reference = reference_of(db, int(photo), face)
+            _erase_face(db, reference)
+            db.execute(
+                "INSERT INTO forgotten_faces (content, x0, y0, x1, y1) VALUES (?, ?, ?, ?, ?)",
+                (reference.content, *map(float, reference.box)),
+            )
+        _tidy_history(db)
+        record_final(db, f"forgot a person in {pluralise(len({photo for photo, _ in places}), 'photo')}")
+    writer.purge()
+    return len({photo for photo, _ in places})
+
+
+def _erase_face(db: sqlite3.Connection, reference: FaceReference) -> None:
+    """Delete all examples and labels of a face, whoever they are about."""
+    for table in _ROWS:
+        rows = [
+            number
+            for place in (table, f"removed_{table}")
+            for number, *box in db.execute(
+                f"SELECT id, x0, y0, x1, y1 FROM {place} WHERE content = ? AND x0 IS NOT NULL",
+                (reference.content,),
+            )
+            if reference.is_same(FaceReference(reference.content, Box(*box)))
+        ]
+        _erase_rows(db, table, rows)
 
 
 def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:

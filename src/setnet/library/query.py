@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class QueryPerson:
     """A person of a query: a name and the (n, dim) descriptors of their examples.
 
-    `confirmed` and `refused` are faces of photos, each a photo's id and the number of the face in it from 0:
-    the user said that they are this person's, or that they are not.
+    `confirmed`, `refused` and `grouped` are faces of photos, each a photo's id and the number of the face in
+    it from 0: they are this person's by what the user said, or an example; they are not; they are in a group
+    that has the person's name, which is a guess.
     """
 
     name: str
@@ -38,6 +39,7 @@ class QueryPerson:
     notes: tuple[str, ...] = ()
     confirmed: frozenset[tuple[str, int]] = frozenset()
     refused: frozenset[tuple[str, int]] = frozenset()
+    grouped: frozenset[tuple[str, int]] = frozenset()
 
 
 def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
@@ -62,23 +64,15 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
 
 def _saved(name: str, people: People) -> QueryPerson:
     """Return a saved person with the faces that the user confirmed and refused, wherever they are now."""
-    confirmed, refused = judged_faces(people, name)
+    known = people.known_faces(name)
     return QueryPerson(
         people.get(name).name,
         people.descriptors(name),
         people.picture(name),
-        confirmed=confirmed,
-        refused=refused,
+        confirmed=known.confirmed,
+        refused=known.rejected,
+        grouped=known.grouped,
     )
-
-
-def judged_faces(people: People, name: str) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
-    """Return the faces of photos that were confirmed as a person's, and those that were refused."""
-    judged: dict[bool, set[tuple[str, int]]] = {True: set(), False: set()}
-    for label in people.labels(name):
-        if label.photo_id is not None and label.face is not None:
-            judged[label.is_match].add((label.photo_id, label.face))
-    return frozenset(judged[True]), frozenset(judged[False])
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:

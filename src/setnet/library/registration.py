@@ -139,7 +139,7 @@ def _sift() -> Any:
 
 
 _ENOUGH = 4 * SIDE  # pixels on the longer side: also of a photo much longer than wide
-_KEPT = 64  # photos whose keypoints are kept: pairs that follow each other share photos
+_KEPT = 256  # photos whose keypoints are kept, 40 MB: pairs that follow each other share photos
 
 
 def tasks(options: Mapping[str, Any]) -> Tasks:

@@ -65,6 +65,14 @@ def outsiders(descriptors: NDArray[np.float32], logistic: Logistic, known: int =
     return sorted(set(range(len(descriptors))) - set(person))
 
 
+def count_unlike(known: Sequence[Example], more: Sequence[Example], logistic: Logistic) -> int:
+    """Return how many of `more` faces do not look like the person whose examples are `known`."""
+    if not known or not more:
+        return 0
+    faces = np.stack([example.descriptor for example in (*known, *more)])
+    return sum(face >= len(known) for face in outsiders(faces, logistic, known=len(known)))
+
+
 def odd_examples(examples: Sequence[Example], logistic: Logistic) -> list[Example]:
     """Return the examples that do not look like the person that the others show."""
     if len(examples) < 2:

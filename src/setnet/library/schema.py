@@ -7,7 +7,8 @@
 - **People**: `changes` is a history that can be undone (`undo`). Rows of `examples` and `labels` that a
   change removes wait for its undo in `removed_examples` and `removed_labels`; other rows are in
   `changed_rows`. So descriptors and pictures stand in these four tables and nowhere else, and are found there
-  when they must be forgotten. Numbers of rows are never given twice.
+  when they must be forgotten. Numbers of rows are never given twice. `forgotten_faces` says where faces of
+  forgotten people are, so that they are left out whenever their photos are stored.
 - **Groups**: which faces are probably one person's. A face is in one group at most: the row of
   `group_members` with its number (`face_number`). What is listed of a group, such as how many faces it has,
   stands in its row: triggers mark it as `stale` when a member comes or goes, and `refresh_groups` brings it
@@ -396,6 +397,11 @@ _PEOPLE = """
         descriptor BLOB NOT NULL,
         is_match INTEGER NOT NULL CHECK (is_match IN (0, 1)),
         added REAL NOT NULL
+    );
+    CREATE TABLE forgotten_faces (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        content BLOB NOT NULL,
+        x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL
     );
     CREATE INDEX labels_by_person ON labels (person);
     CREATE INDEX labels_by_content ON labels (content);

@@ -102,6 +102,13 @@ class MatchModel:
         """
         return Strangers(self._approached(self.strangers, self.strangers_many, examples), self.spread)
 
+    def genuine_to(self, examples: int) -> tuple[float, float]:
+        """Return mean and spread of good own faces' similarities to a person known by so many examples."""
+        return (
+            self._approached(self.genuine, self.genuine_many, examples),
+            self._approached(self.genuine_spread, self.genuine_spread_many, examples),
+        )
+
     def false_match_rate(self, similarity: float, strangers: Strangers) -> float:
         """Return the share of strangers who are as similar as this, or more."""
         z = (similarity - strangers.mean) / strangers.spread
@@ -132,8 +139,8 @@ class MatchModel:
         searched: the more were searched, the more strangers can be this similar. `quality` is the share of
         its similarity that a face as small, blurred or turned as this one keeps.
         """
-        mean = quality * self._approached(self.genuine, self.genuine_many, examples)
-        spread = self._approached(self.genuine_spread, self.genuine_spread_many, examples)
+        mean, spread = self.genuine_to(examples)
+        mean *= quality
         genuine = (1 - self.stray) * _rising(similarity, mean, spread)
         genuine += self.stray * _rising(similarity, 0.5 * mean, 2 * spread)
         odds = expected / (expected + faces) * genuine / self._density(similarity, strangers)

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -29,13 +29,13 @@ from setnet.library.query import (
     PersonLike,
     PhotoQuery,
     QueryPerson,
-    judged_faces,
     with_unique_names,
 )
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
+    from setnet.library.person import Person
 
 
 def look_alikes(people: Sequence[QueryPerson], recognisers: Sequence[Recogniser]) -> list[str]:
@@ -83,7 +83,8 @@ class QueryMatching:
         self.vectors = np.stack([r.vector for r in self.recognisers])
         self._least = np.array([self._least_of(r) for r in self.recognisers])
         self._sure = np.array([r.sure for r in self.recognisers])
-        self._known = _known_pairs([*people, *without])
+        # A group is a guess: it counts where guesses do, and who must not be there is not there by a guess.
+        self._known = _known_pairs([*people, *without], with_groups=not query.sure)
         # A face goes to the person whose threshold it exceeds by most: by the distance from `even`, somebody
         # whom it does not match could take it from the one whom it does, and the photo would not be found.
         even = self._least + np.mean([r.even for r in self.recognisers] - self._least)
@@ -126,8 +127,8 @@ class QueryMatching:
         """Return query and options of a search for the k best sure matches of one person."""
         sure = (float(self._sure[number]),)
         known = {
-            photo: [pair._replace(query_element=0) for pair in pairs if pair.query_element == number]
-            for photo, pairs in self._known.items()
+            photo: [pair._replace(query_element=0) for pair in pairs]
+            for photo, pairs in _known_pairs([self._people[number]], with_groups=False).items()
         }
         mode = "exact" if self._query.mode == "set" else self._query.mode
         scoring = Scoring(self._scoring.w, sure, sure)
@@ -142,14 +143,17 @@ class QueryMatching:
     def matched(self, items: RankedItems) -> NDArray[np.bool_]:
         """Return (items, people): who is in which item, surely or maybe."""
         found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._least)
-        return found | self.sure(items)
+        for place, person, element, is_match in self._judged(items):
+            if is_match and items.elements[place, person] == element:
+                found[place, person] = True
+        return found
 
     def sure(self, items: RankedItems) -> NDArray[np.bool_]:
         """Return (items, people): who is surely in which item."""
         found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._sure)
         for place, person, element, is_match in self._judged(items):
             if is_match and items.elements[place, person] == element:
-                found[place, person] = True
+                found[place, person] |= (items.ids[place], element) in self._people[person].confirmed
         return found
 
     def totals(self, items: RankedItems) -> tuple[GroupTotal, ...]:
@@ -169,8 +173,9 @@ class QueryMatching:
         for number, (face, similarity) in enumerate(zip(elements, similarities, strict=True)):
             if not 0 <= face < len(photo.faces):
                 continue
-            confirmed = (number, face) in judged  # a refused pair is never formed
-            if confirmed or similarity >= self._least[number]:
+            known = (number, face) in judged  # a rejected pair is never formed
+            if known or similarity >= self._least[number]:
+                confirmed = known and (photo.id, face) in self._people[number].confirmed
                 stored, recogniser = photo.faces[face], self.recognisers[number]
                 probability = 1.0 if confirmed else recogniser.probability(similarity, stored.quality)
                 sure = confirmed or similarity >= recogniser.sure
@@ -186,13 +191,14 @@ class QueryMatching:
                     yield place, person, element, is_match
 
 
-def _known_pairs(people: Sequence[QueryPerson]) -> dict[str, list[KnownPair]]:
+def _known_pairs(people: Sequence[QueryPerson], *, with_groups: bool) -> dict[str, list[KnownPair]]:
     """Return what is known of faces, by photo; people are numbered as the engine's query has them."""
     known: dict[str, list[KnownPair]] = defaultdict(list)
     for number, person in enumerate(people):
         for photo, face in sorted(person.refused):
             known[photo].append(KnownPair(number, face, False))
-        for photo, face in sorted(person.confirmed - person.refused):
+        matches = person.confirmed | person.grouped if with_groups else person.confirmed
+        for photo, face in sorted(matches - person.refused):
             known[photo].append(KnownPair(number, face, True))
     return dict(known)
 
@@ -432,36 +438,30 @@ class PersonPhoto(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PersonPhotos:
-    """Some of the photos of a person, the latest taken first, and how many there are in all."""
+    """Some of the photos of a person, the latest taken first, and how many there are in all, and surely."""
 
     photos: tuple[PersonPhoto, ...]
     total: int
+    sure: int
 
 
-def photos_of_person(
-    library: Library, name: str, in_groups: Iterable[tuple[str, int]], offset: int, limit: int | None
-) -> PersonPhotos:
-    """Return photos with a face that is surely the person's, was confirmed, or is in a group of theirs.
+def photos_of_person(library: Library, person: Person, offset: int, limit: int | None) -> PersonPhotos:
+    """Return the photos that a search for a person finds, or what is known of one without examples.
 
-    Faces that were refused are left out. Photos of no known time come last.
+    Photos of no known time come last.
     """
-    confirmed, refused = judged_faces(library.people, name)
-    found = {photo: (face, True) for photo, face in sorted(confirmed, reverse=True)}
-    if library.people.get(name).examples:
-        found.update(_sure(library, library.person(name)))
-    for photo, face in in_groups:
-        if (photo, face) not in refused:
-            found.setdefault(photo, (face, False))
+    if person.examples:
+        everything = max(1, len(library.set_index))
+        hits = library.find(PhotoQuery([library.person(person.id)], k=everything)).hits
+        found = {hit.photo.id: (match.face, match.sure) for hit in hits for match in hit.matches}
+    else:
+        known = library.people.known_faces(person)
+        found = {photo: (face, False) for photo, face in sorted(known.grouped, reverse=True)}
+        found |= {photo: (face, True) for photo, face in sorted(known.confirmed, reverse=True)}
     order = library.photos.newest_first(found)
     page = order[offset : None if limit is None else offset + limit]
     photos = library.photos.get_many(page)
-    return PersonPhotos(tuple(PersonPhoto(photos[i], *found[i]) for i in page if i in photos), len(order))
-
-
-def _sure(library: Library, person: QueryPerson) -> Iterator[tuple[str, tuple[int, bool]]]:
-    query = PhotoQuery([person], at_least=1, sure=True)
-    matching = QueryMatching(library.matching, query, [person], [])
-    everything = max(1, len(library.set_index))
-    items = library.set_index.ranked(matching.vectors, matching.options(everything, None, 1, None))
-    for photo, face in zip(items.ids, items.elements[:, 0].tolist(), strict=True):
-        yield photo, (face, True)
+    sure = sum(found[photo][1] for photo in order)
+    return PersonPhotos(
+        tuple(PersonPhoto(photos[i], *found[i]) for i in page if i in photos), len(order), sure
+    )

@@ -244,6 +244,25 @@ def _insert_again(db: sqlite3.Connection, table: str, row: int, before: str) -> 
     return True
 
 
+def bring_back(db: sqlite3.Connection, change: int, owners: Mapping[int, int]) -> None:
+    """Give examples and labels that a change deleted to the `owners` of today, by those of then."""
+    for table, waiting in _REMOVED.items():
+        columns = ", ".join(_COLUMNS[table].split()[2:])
+        rows = db.execute(
+            "SELECT row, coalesce((SELECT CAST(before AS INTEGER) FROM changed_rows AS earlier "
+            "WHERE change = ?1 AND tbl = ?2 AND earlier.row = changed_rows.row AND after IS NOT NULL "
+            "ORDER BY id LIMIT 1), person) "
+            f"FROM changed_rows JOIN {waiting} AS waiting ON waiting.id = row "
+            "WHERE change = ?1 AND tbl = ?2 AND after IS NULL ORDER BY row",
+            (change, table),
+        ).fetchall()
+        for row, owner in rows:
+            db.execute(
+                f"INSERT INTO {table} (person, {columns}) SELECT ?, {columns} FROM {waiting} WHERE id = ?",
+                (owners[owner], row),
+            )
+
+
 def _values(db: sqlite3.Connection, columns: str, image: str) -> dict[str, Any]:
     return dict(zip(columns.split(), db.execute(f"SELECT {image}").fetchone(), strict=True))
 

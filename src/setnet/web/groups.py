@@ -59,7 +59,7 @@ class GroupChange(Strict):
     hidden: Annotated[bool, Field(description="Nobody the user knows")]
 
 
-class GroupRefusal(Strict):
+class GroupRejection(Strict):
     """Who a group is not."""
 
     person: Name
@@ -153,9 +153,9 @@ def change_group(library: Library, group_id: GroupId, query: GroupChange) -> Gro
     return library.groups.hide([group_id], query.hidden)[0]
 
 
-@routes.post("/groups/{group_id}/refuse")
+@routes.post("/groups/{group_id}/reject")
 @writes
-def refuse_group(library: Library, group_id: GroupId, query: GroupRefusal) -> Group:
+def reject_group(library: Library, group_id: GroupId, query: GroupRejection) -> Group:
     """Keep that a group is not this person: its faces do not match them any more."""
     require_group(library, group_id)
     return library.groups.reject(group_id, require_person(library, query.person).id)

@@ -93,6 +93,10 @@ class MergeQuery(Strict):
     """People who are the same person."""
 
     others: Annotated[list[Name], Field(min_length=1, max_length=100)]
+    if_unlike: Annotated[
+        Literal["ask", "merge"],
+        Field(description="When faces do not look like one person: `ask` answers 409, `merge` merges"),
+    ] = "ask"
 
 
 class SplitQuery(Strict):
@@ -249,13 +253,16 @@ async def confirm_match(name: NameInPath, face: FaceReference, state: State) -> 
     return await state.write(confirm)
 
 
-@routes.post("/people/{name:path}/refuse")
+@routes.post("/people/{name:path}/reject")
 @writes
-def refuse_match(library: Library, name: NameInPath, face: FaceReference) -> Person:
-    """Keep that a face of a photo is not this person: it does not match them any more."""
-    person = require_person(library, name)
+def reject_match(library: Library, name: NameInPath, face: FaceReference) -> SavedPerson:
+    """Keep that a face of a photo is not this person: it does not match them any more.
+
+    `notes` says how many photos are guesses since.
+    """
     face_descriptor(library, face)
-    return library.people.reject(person, face.photo, face.face)
+    person, notes = library.people.reject(require_person(library, name), face.photo, face.face)
+    return SavedPerson(**asdict(person), notes=tuple(notes))
 
 
 @routes.get("/people/{name:path}/labels", response_model=Labels)
@@ -276,13 +283,14 @@ def person_photos(
 ) -> Response:
     """List the photos of a person, the latest taken first.
 
-    Those with a face that is surely theirs, was confirmed, or is in a group of theirs.
+    They are those that a search finds: a face looks like them, surely or maybe, is an example of them, was
+    confirmed, or is in a group of theirs.
     """
     offset = int(cursor or 0)
     found = library.people.photos(require_person(library, name).id, offset, limit)
     photos = [photo.to_dict(display_path) for photo in found.photos]
     following = str(offset + limit) if offset + limit < found.total else None
-    return reply({"photos": photos, "total": found.total, "cursor": following})
+    return reply({"photos": photos, "total": found.total, "sure": found.sure, "cursor": following})
 
 
 @routes.get("/people")
@@ -326,7 +334,7 @@ def person_picture(library: Library, name: NameInPath) -> Response:
 def merge_people(library: Library, name: NameInPath, query: MergeQuery) -> Person:
     """Merge other saved people into this one."""
     others = [require_person(library, other) for other in query.others]
-    return library.people.merge(require_person(library, name), others)
+    return library.people.merge(require_person(library, name), others, query.if_unlike)
 
 
 @routes.get("/people/{name:path}")

@@ -88,12 +88,25 @@ export async function renamed(person, name, undone) {
   } catch (error) { toast(error.message, "error"); return null; }
 }
 
+// Merges; where the faces do not look like one person, the user is asked once more.
+async function mergedAsking(person, into) {
+  try {
+    return await api.merge(into.id, [person.id], "ask");
+  } catch (error) {
+    if (!error.person) throw error;
+    const sure = await confirmed({ title: `${person.name} and ${into.name} look different`,
+      text: `Photos of both would be ${into.name}'s, and fewer of them certain.`, action: "Merge all the same" });
+    return sure ? api.merge(into.id, [person.id], "merge") : null;
+  }
+}
+
 export async function merged(person, into, undone) {
   const sure = await confirmed({ title: `Are ${person.name} and ${into.name} one person?`,
     text: `All faces of ${person.name} become ${into.name}'s, and the name ${person.name} is gone. This can be undone.`, action: "Merge" });
   if (!sure) return null;
   try {
-    const kept = await api.merge(into.id, [person.id]);
+    const kept = await mergedAsking(person, into);
+    if (!kept) return null;
     undoable(`${person.name} and ${into.name} are one person now.`, kept.change, undone);
     return kept;
   } catch (error) { toast(error.message, "error"); return null; }

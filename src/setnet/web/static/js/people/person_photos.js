@@ -5,7 +5,7 @@ import { api } from "../api.js";
 import { h } from "../dom.js";
 import { Gallery } from "../gallery/gallery.js";
 import { findFace } from "../search/find_face.js";
-import { confirmFace, refuseFace } from "../search/verdicts.js";
+import { confirmFace, rejectFace } from "../search/labels.js";
 import { toast } from "../toasts.js";
 import { viewPhoto, Viewer } from "../viewer/viewer.js";
 import { byMonth } from "./dates.js";
@@ -71,7 +71,7 @@ export class PersonPhotos {
   }
 
   refuse(match, hit, undone = () => {}) {
-    return refuseFace(this.person, hit.photo, match.face, () => { undone(); this.changed(); }).then((done) => { if (done) this.settle(hit, []); });
+    return rejectFace(this.person, hit.photo, match.face, () => { undone(); this.changed(); }).then((done) => { if (done) this.settle(hit, []); });
   }
 
   async confirm(match, hit, undone) {

@@ -88,7 +88,7 @@ export class Suggestions {
       const { change } = await api.nameGroup(group.id, { name: person, if_exists: "add" });
       undoable(`${plural(group.faces, "more face")} of ${person}.`, change, back);
     } else {
-      const { change } = await api.refuseGroup(group.id, id);
+      const { change } = await api.rejectGroup(group.id, id);
       undoable(`That is not ${person}.`, change, back);
     }
   }

@@ -2,7 +2,7 @@
 
 import { takeBack } from "../toasts.js";
 import { hide } from "./query.js";
-import { confirmFace, refuseFace } from "./verdicts.js";
+import { confirmFace, rejectFace } from "./labels.js";
 
 export class Said {
   // view: the search view, whose answer follows when the large view is closed.
@@ -26,7 +26,7 @@ export class Said {
     if (!person.saved) {
       hidden(true);
       takeBack(`That face no longer counts as ${match.name} in this search.`, () => { hidden(false); undone(); });
-    } else if (await refuseFace(person.saved, hit.photo, match.face, () => { hidden(false); undone(); this.isStale = true; this.settle(); })) {
+    } else if (await rejectFace(person.saved, hit.photo, match.face, () => { hidden(false); undone(); this.isStale = true; this.settle(); })) {
       hidden(true);
     }
   }

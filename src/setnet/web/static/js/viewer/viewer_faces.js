@@ -6,7 +6,7 @@ import { cutOut } from "../face_picture.js";
 import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
-import { confirmFace, refuseFace } from "../search/verdicts.js";
+import { confirmFace, rejectFace } from "../search/labels.js";
 
 // Who the faces of a photo are: matches of the query first, then whom the library knows.
 export function identified(hit, known, savedOf) {
@@ -89,7 +89,7 @@ export class ViewerFaces {
   }
 
   async refuse(hit, number, who) {
-    if (who.match) await this.act.reject(who.match, hit, this.redraw); else await refuseFace(who.saved, hit.photo, number, this.redraw);
+    if (who.match) await this.act.reject(who.match, hit, this.redraw); else await rejectFace(who.saved, hit.photo, number, this.redraw);
     this.said.delete(`${hit.photo.id}/${number}`);
     this.redraw();
   }

@@ -4,9 +4,10 @@ import { api } from "../api.js";
 import { toast, undoable } from "../toasts.js";
 
 // `person` is a saved person's {id, name}; resolves to whether it was stored.
-async function say(verdict, text, person, photo, face, undone) {
+async function say(label, text, person, photo, face, undone) {
   try {
-    const { change } = await api[verdict](person.id, photo.id, face);
+    const { change, notes = [] } = await api[label](person.id, photo.id, face);
+    for (const note of notes) toast(note, "warn");
     undoable(text, change, undone);
     return true;
   } catch (error) {
@@ -16,4 +17,4 @@ async function say(verdict, text, person, photo, face, undone) {
 }
 
 export const confirmFace = (person, ...where) => say("confirm", `Kept: this is ${person.name}.`, person, ...where);
-export const refuseFace = (person, ...where) => say("refuse", `Kept: this is not ${person.name}.`, person, ...where);
+export const rejectFace = (person, ...where) => say("reject", `Kept: this is not ${person.name}.`, person, ...where);
