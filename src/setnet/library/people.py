@@ -502,9 +502,10 @@ class People:
         """Return all people as a file that another library can read, as of one moment."""
         from setnet.library.people_exchange import PeopleFile, PersonRecord
 
-        made_by = (self._library.photos.meta("model") or "", self.dim) if descriptors else (None, None)
+        model = self._library.photos.meta("model") or ""
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return PeopleFile(*made_by, tuple(PersonRecord.of(self, person) for person in all_people(db)))
+            people = tuple(PersonRecord.of(self, person) for person in all_people(db))
+        return PeopleFile(model, self.dim, people) if descriptors else PeopleFile(None, None, people)
 
     @own_errors
     def export(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:

@@ -157,7 +157,7 @@ class PeopleFile:
         dim = None if file.value.get("dim") is None else int(file.number("dim", 1, 1 << 20))
         model = None if file.value.get("model") is None else file.text("model", 1000)
         parts = file.objects("people", _MOST_PEOPLE)
-        if sum(len(part.list("examples", _MOST_EXAMPLES)) for part in parts) > _MOST_EXAMPLES:
+        if sum(len(part.entries("examples", _MOST_EXAMPLES)) for part in parts) > _MOST_EXAMPLES:
             raise InvalidInputError(f"a file of people has at most {_MOST_EXAMPLES:,} examples")
         people = tuple(_read_person(part, dim) for part in parts)
         for what, values in (("id", [p.id for p in people]), ("name", [key_of(p.name) for p in people])):
@@ -223,7 +223,7 @@ class _Fields:
             self.fail(name, "true or false is expected")
         return value
 
-    def list(self, name: str, most: int) -> list[Any]:
+    def entries(self, name: str, most: int) -> list[Any]:
         """Return a list, empty where the field is missing."""
         value = self.value.get(name, [])
         if not isinstance(value, list) or len(value) > most:
@@ -232,7 +232,9 @@ class _Fields:
 
     def objects(self, name: str, most: int) -> list[_Fields]:
         """Return a list of objects."""
-        return [_Fields(v, f"{self.at}.{name}[{n}]".lstrip(".")) for n, v in enumerate(self.list(name, most))]
+        return [
+            _Fields(v, f"{self.at}.{name}[{n}]".lstrip(".")) for n, v in enumerate(self.entries(name, most))
+        ]
 
     def data(self, name: str, most: int) -> bytes:
         """Return bytes written as base64."""
@@ -252,7 +254,7 @@ def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
     return PersonRecord(
         fields.text("id", 12),
         name,
-        tuple(_read_name(fields, "aliases", alias) for alias in fields.list("aliases", 1000)),
+        tuple(_read_name(fields, "aliases", alias) for alias in fields.entries("aliases", 1000)),
         fields.text("note", 10_000),
         fields.number("added", -_LATEST, _LATEST),
         tuple(_read_example(example, dim) for example in examples),
@@ -306,7 +308,7 @@ def _read_content(fields: _Fields) -> bytes:
 
 
 def _read_box(fields: _Fields) -> Box:
-    corners = _Fields({str(n): v for n, v in enumerate(fields.list("box", 4))}, f"{fields.at}.box")
+    corners = _Fields({str(n): v for n, v in enumerate(fields.entries("box", 4))}, f"{fields.at}.box")
     box = Box(*(corners.number(str(n), -_LARGEST_COORDINATE, _LARGEST_COORDINATE) for n in range(4)))
     if box.width <= 0 or box.height <= 0:
         fields.fail("box", "x0, y0, x1, y1 with x0 < x1 and y0 < y1 are expected")
@@ -412,7 +414,9 @@ class _Import:
     ) -> None:
         self._db, self._file, self._descriptors, self._use = db, file, descriptors, use
         self._report = PeopleImport(len(file.people))
-        faces = [face for person in file.people for face in (*person.examples, *person.labels)]
+        faces: list[Example | Label] = []
+        for person in file.people:
+            faces += [*person.examples, *person.labels]
         missing = list({reference for face in faces if (reference := self._missing(face)) is not None})
         self._places: dict[FaceReference, Place | None] = dict(
             zip(missing, resolve_references(db, missing), strict=True)
