@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
+from setnet.wording import pluralise
+
 if TYPE_CHECKING:
     from rich.console import Console
 
