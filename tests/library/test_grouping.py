@@ -164,7 +164,7 @@ def test_a_hidden_group_stays_hidden_and_takes_new_faces(
 def test_merged_people_have_the_groups_of_both(grouped: Library) -> None:
     grouped.groups.name("g1", "Anna")
     grouped.groups.name("g3", "Ann")
-    grouped.people.merge("Anna", ["Ann"])
+    grouped.people.merge("Anna", ["Ann"], "merge")
     assert {g.name for g in (grouped.groups.get("g1"), grouped.groups.get("g3"))} == {"Anna"}
     grouped.groups.update(anew=True)
     assert [g.id for g in grouped.groups.page("named")] == ["g1", "g3"]
