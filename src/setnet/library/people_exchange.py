@@ -46,7 +46,7 @@ from setnet.library.person import (
     labels_on_face,
     spelling_hints,
 )
-from setnet.library.photo_reader import HASH_BYTES
+from setnet.library.photos import HASH_BYTES
 from setnet.library.same_person import KnownFaces, reference_in
 from setnet.library.undo import enter_change
 
