@@ -119,24 +119,25 @@ def _run(client: TestClient, **asked: Any) -> dict[str, Any]:
     return report
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("somebody")
+    home = place / "home"
     for folder in ("Pictures/2019", "Pictures/åland", ".hidden", "Empty"):
         (home / folder).mkdir(parents=True)
     for name in ("a.jpg", "b.HEIC", "notes.txt", ".c.jpg"):
         (home / "Pictures" / name).touch()
-    (home / "out").symlink_to(tmp_path)
+    (home / "out").symlink_to(place)
     (home / "in").symlink_to(home / "Pictures")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(route, "_DISKS", ())
-    monkeypatch.setattr(route, "client_address", lambda scope: "127.0.0.1")  # a test client has no address
     return home
 
 
-@pytest.fixture
-def client(home: Path, tmp_path: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
-    with open_client(tmp_path / "library") as client:
+@pytest.fixture(scope="module")
+def client(home: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patch, open_client(home.parent / "library") as client:
+        patch.setenv("HOME", str(home))
+        patch.setattr(route, "_DISKS", ())
+        patch.setattr(route, "client_address", lambda scope: "127.0.0.1")  # a test client has no address
         yield client
 
 
@@ -175,7 +176,6 @@ def test_what_is_no_folder_is_not_found(client: TestClient, home: Path, path: st
 
 @pytest.mark.parametrize(("address", "behind_proxy"), [("192.168.1.7", False), ("127.0.0.1", True)])
 def test_other_machines_see_no_folders(
-    home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     open_client: Callable[..., Any],

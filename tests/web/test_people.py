@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,11 +14,23 @@ from pydantic import TypeAdapter
 
 from setnet.client import SavedPerson
 from setnet.library import Change, PeopleImport, Person
+from setnet.web import WebSettings
 from setnet.web.people import Changes, ExampleFaces, Labels
 from setnet.web.problems import ProblemDetails
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
+
+
+@pytest.fixture(scope="module")
+def ann(
+    made: Any, tmp_path_factory: pytest.TempPathFactory, open_client: Callable[..., Any]
+) -> Iterator[TestClient]:
+    """A server on which Ann is saved with two examples; tests leave it so."""
+    path = shutil.copytree(made.library, tmp_path_factory.mktemp("ann") / "library")
+    with open_client(path) as client:
+        saved(client, "Ann", vector(1), vector(1, 2))
+        yield client
 
 
 def unit_vector(client: TestClient, number: int) -> list[float]:
@@ -38,18 +52,18 @@ def unit_vector(client: TestClient, number: int) -> list[float]:
         'O\'Neil "Bo"',
     ],
 )
-def test_a_person_of_any_name_is_saved_found_renamed_and_removed(own: TestClient, name: str) -> None:
-    made = own.post(f"{API}/people", json={"name": name, "descriptors": [unit_vector(own, 1)]})
+def test_a_person_of_any_name_is_saved_found_renamed_and_removed(ann: TestClient, name: str) -> None:
+    made = ann.post(f"{API}/people", json={"name": name, "descriptors": [unit_vector(ann, 50)]})
     assert made.status_code == 201
     assert made.json()["name"] == name
     at = f"{API}/people/{quote(name, safe='')}"
-    assert own.get(at).json()["examples"] == 1
-    assert own.get(f"{at}/picture").status_code == 404  # known by a descriptor only
-    assert own.post(f"{API}/search", json={"people": [{"saved": name}]}).status_code == 200
-    assert own.patch(at, json={"name": f"{name} II"}).json()["name"] == f"{name} II"
-    assert own.get(at).status_code == 404
-    assert own.delete(f"{API}/people/{quote(name + ' II', safe='')}").status_code == 200
-    assert own.get(f"{API}/people").json() == {"people": []}
+    assert ann.get(at).json()["examples"] == 1
+    assert ann.get(f"{at}/picture").status_code == 404  # known by a descriptor only
+    assert ann.post(f"{API}/search", json={"people": [{"saved": name}]}).status_code == 200
+    assert ann.patch(at, json={"name": f"{name} II"}).json()["name"] == f"{name} II"
+    assert ann.get(at).status_code == 404
+    assert ann.delete(f"{API}/people/{quote(name + ' II', safe='')}").status_code == 200
+    assert [person["name"] for person in ann.get(f"{API}/people").json()["people"]] == ["Ann"]
 
 
 def test_a_face_of_an_upload_becomes_a_person_with_a_picture(
@@ -91,8 +105,8 @@ def test_a_slash_in_a_name_is_no_route(own: TestClient) -> None:
 @pytest.mark.parametrize(
     "body", [{"name": "X"}, {"name": " ", "descriptors": [[1.0] * 128]}, {"name": "..", "descriptors": []}]
 )
-def test_a_person_without_face_or_name_is_refused(own: TestClient, body: dict[str, Any]) -> None:
-    assert own.post(f"{API}/people", json=body).status_code == 422
+def test_a_person_without_face_or_name_is_refused(ann: TestClient, body: dict[str, Any]) -> None:
+    assert ann.post(f"{API}/people", json=body).status_code == 422
 
 
 def vector(*places: int) -> list[float]:
@@ -228,13 +242,12 @@ def test_several_examples_leave_in_one_change(own: TestClient) -> None:
     ],
 )
 def test_what_does_not_fit_is_answered_with_a_problem(
-    own: TestClient, verb: str, path: str, body: Any, code: int
+    ann: TestClient, verb: str, path: str, body: Any, code: int
 ) -> None:
-    saved(own, "Ann", vector(1), vector(1, 2))
-    answer = own.request(verb, f"{API}/people/{path}", json=body)
+    answer = ann.request(verb, f"{API}/people/{path}", json=body)
     assert answer.status_code == code, answer.text
     ProblemDetails.model_validate(answer.json())
-    assert own.get(at("Ann")).json()["examples"] == 2
+    assert ann.get(at("Ann")).json()["examples"] == 2
 
 
 def test_names_that_look_like_addresses_are_names(own: TestClient) -> None:
@@ -292,20 +305,14 @@ def test_people_travel_as_a_file(own: TestClient) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[[[[", b'{"format": "setnet people", "version": 1}', b"[1]"])
-def test_a_file_that_is_none_is_a_problem(own: TestClient, body: bytes) -> None:
+def test_a_file_that_is_none_is_a_problem(ann: TestClient, body: bytes) -> None:
     kind = {"Content-Type": "application/json"}
-    answer = own.post(f"{API}/import/people", content=body, headers=kind)
+    answer = ann.post(f"{API}/import/people", content=body, headers=kind)
     assert answer.status_code == (200 if b"version" in body else 422)
-    assert own.post(f"{API}/import/people", content=body).status_code == 415
-    assert own.get(f"{API}/people").json() == {"people": []}
+    assert ann.post(f"{API}/import/people", content=body).status_code == 415
+    assert [person["name"] for person in ann.get(f"{API}/people").json()["people"]] == ["Ann"]
 
 
-def test_a_file_of_people_has_a_largest_size(made: Any, tmp_path: Any, open_client: Any) -> None:
-    import shutil
-
-    from setnet.web import WebSettings
-
-    shutil.copytree(made.library, tmp_path / "library")
-    settings = WebSettings(max_people_file=1000)
-    with open_client(tmp_path / "library", settings) as client:
+def test_a_file_of_people_has_a_largest_size(tmp_path: Path, open_client: Callable[..., Any]) -> None:
+    with open_client(tmp_path / "library", WebSettings(max_people_file=1000)) as client:
         assert client.post(f"{API}/import/people", json={"format": "x" * 1000}).status_code == 413

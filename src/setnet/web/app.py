@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
@@ -21,29 +21,11 @@ from setnet.web import faces, groups, index, people, photos, search, status
 from setnet.web.guard import COOKIE, BodyLimits, Guard
 from setnet.web.metrics import RequestMetrics
 from setnet.web.page import add_pages
-from setnet.web.problems import ProblemDetails, install_problems
+from setnet.web.problems import SCHEMAS, ProblemDetails, install_problems
 from setnet.web.settings import WebSettings
 from setnet.web.state import ServerState
 
 _PEOPLE = "/api/v1/people/"
-_SCHEMAS = "#/components/schemas/"
-# By reference: as a model, every route would build a validator of it per status, most of a server's start.
-_PROBLEM = {
-    "content": {"application/problem+json": {"schema": {"$ref": f"{_SCHEMAS}{ProblemDetails.__name__}"}}}
-}
-_PROBLEMS = {
-    400: "The body is not what it says it is",
-    401: "A token is needed",
-    403: "Refused",
-    404: "Not there",
-    409: "Not now",
-    410: "Not kept any more",
-    413: "Too large",
-    415: "Another kind of body is expected",
-    422: "Something in the request does not fit",
-    429: "Too many wrong tokens",
-    503: "Too busy, or the library is gone",
-}
 # A server on this machine alone has no token: then none of them is needed.
 _SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "The token that `setnet serve` printed"},
@@ -88,17 +70,11 @@ def create_app(
         docs_url=None,  # the built-in page loads scripts from the internet; ours does not
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
-        generate_unique_id_function=lambda route: route.name,  # clients call their methods so
     )
     app.state.server = state
     install_problems(app)
-    problems: dict[int | str, dict[str, Any]] = {
-        number: {**_PROBLEM, "description": text} for number, text in _PROBLEMS.items()
-    }
-    api = APIRouter(prefix="/api/v1", responses=problems)
     for part in (search, status, faces, photos, groups, people, index):  # the first is found fastest
-        api.include_router(part.routes)
-    app.include_router(api)
+        app.router.routes += part.routes.routes  # `include_router` would build each of them again
     for path, route in (("/healthz", status.healthz), ("/metrics", status.metrics)):
         app.add_api_route(path, route, include_in_schema=False)
     add_pages(app, {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"})
@@ -142,7 +118,7 @@ def _openapi_document(app: FastAPI) -> dict[str, Any]:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{name: []} for name in _SECURITY] + [{}]
-        problem = ProblemDetails.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
+        problem = ProblemDetails.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
         problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
         document["components"]["schemas"] |= problem.pop("$defs", {}) | {ProblemDetails.__name__: problem}
         app.openapi_schema = document

@@ -8,7 +8,7 @@ import binascii
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 from starlette.datastructures import UploadFile
@@ -20,10 +20,10 @@ from setnet.library import Example, Library
 from setnet.library.paths import display_path
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem
-from setnet.web.requests import Jpeg, JsonRoute, State, Strict, content_type, reads, reply
+from setnet.web.requests import Jpeg, State, Strict, api_router, content_type, reads, reply
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["faces"], route_class=JsonRoute)
+routes = api_router("faces")
 _IMAGE = {"type": "string", "format": "binary"}
 _FORM = {"type": "object", "required": ["image"], "properties": {"image": _IMAGE}}
 _KINDS = {"image/*": _IMAGE, "application/octet-stream": _IMAGE, "multipart/form-data": _FORM}

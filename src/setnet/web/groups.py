@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
 from setnet.client import GroupMembers, Groups, Member, Run, SavedPerson, Suggestions
@@ -13,10 +13,10 @@ from setnet.library import Group, Library, Person
 from setnet.web.faces import FaceReference, photo_examples
 from setnet.web.people import IfExists
 from setnet.web.requests import (
-    JsonRoute,
     Name,
     State,
     Strict,
+    api_router,
     check_addressable,
     reads,
     reply,
@@ -26,7 +26,7 @@ from setnet.web.requests import (
     writes,
 )
 
-routes = APIRouter(tags=["groups"], route_class=JsonRoute)
+routes = api_router("groups")
 GroupId = Annotated[str, Path(pattern=r"^g[1-9][0-9]{0,17}$", description="Such as g17")]
 _KEY = r"^[0-9]{1,18}-[0-9]{1,18}$"
 _FACE_KEY = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?(e[+]?[0-9]{1,3})?_[0-9]{1,18}$"

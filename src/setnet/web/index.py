@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
@@ -26,11 +26,11 @@ from setnet.library.folder_scan import is_photo_name
 from setnet.library.paths import display_path, is_below
 from setnet.web.guard import client_address
 from setnet.web.problems import Problem
-from setnet.web.requests import JsonRoute, State, Strict, reads, reply, writes
+from setnet.web.requests import State, Strict, api_router, reads, reply, writes
 from setnet.web.settings import is_loopback
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["index"], route_class=JsonRoute)
+routes = api_router("index")
 _LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 _NOT_KEPT = {"Clear-Site-Data": '"cache"'}  # the browser keeps thumbnails too

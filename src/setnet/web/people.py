@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import Field, StringConstraints, model_validator
 
 from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson
@@ -27,11 +27,11 @@ from setnet.web.problems import Problem
 from setnet.web.requests import (
     ForGood,
     Jpeg,
-    JsonRoute,
     Name,
     NameInPath,
     State,
     Strict,
+    api_router,
     check_addressable,
     check_json,
     reads,
@@ -54,7 +54,7 @@ IfExists = Annotated[
     ),
 ]
 # The first route that fits is taken: addresses that go on after a name come before those that end with it.
-routes = APIRouter(tags=["people"], route_class=JsonRoute)
+routes = api_router("people")
 NumberInPath = Annotated[int, Path(ge=1, le=2**62)]
 _FILE_CONTENT = {
     "application/json": {"schema": {"type": "object", "description": "What /export/people answers"}}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
@@ -20,10 +20,10 @@ from setnet.video.sprite import sprite_times
 from setnet.web.faces import photo_descriptors
 from setnet.web.files import OpenedFile, PhotoArchive, byte_range, media_type, open_inside, real_path
 from setnet.web.problems import Problem
-from setnet.web.requests import Jpeg, JsonRoute, State, Strict, reads, reply, writes
+from setnet.web.requests import Jpeg, State, Strict, api_router, reads, reply, writes
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["photos"], route_class=JsonRoute)
+routes = api_router("photos")
 Version = Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")]
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
 # A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.

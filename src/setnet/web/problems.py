@@ -54,6 +54,27 @@ class ProblemDetails(Answer):
     person: Annotated[Person | None, Field(description="With 409, where a name is taken: whose it is")] = None
 
 
+SCHEMAS = "#/components/schemas/"
+# By reference: as a model, every route would build a validator of it per status, most of a server's start.
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": f"{SCHEMAS}{ProblemDetails.__name__}"}}}
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"content": _PROBLEM, "description": text}
+    for status, text in {
+        400: "The body is not what it says it is",
+        401: "A token is needed",
+        403: "Refused",
+        404: "Not there",
+        409: "Not now",
+        410: "Not kept any more",
+        413: "Too large",
+        415: "Another kind of body is expected",
+        422: "Something in the request does not fit",
+        429: "Too many wrong tokens",
+        503: "Too busy, or the library is gone",
+    }.items()
+}
+
+
 class Problem(HTTPException):
     """An error with its status and sentence."""
 

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query, Request, Response
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic_core import from_json, to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Group, Library, Person
-from setnet.web.problems import Problem, too_large
+from setnet.web.problems import RESPONSES, Problem, too_large
 from setnet.web.state import ServerState
 
 # A name may hold anything printable, slashes too: the routes of people see the address as it was sent, in
@@ -140,6 +140,17 @@ class JsonRoute(APIRoute):
             return await handler(_JsonRequest(request.scope, request.receive))
 
         return handle
+
+
+def api_router(*tags: str) -> APIRouter:
+    """Return a router for routes of the API."""
+    return APIRouter(
+        prefix="/api/v1",
+        tags=list(tags),
+        responses=RESPONSES,
+        route_class=JsonRoute,
+        generate_unique_id_function=lambda route: route.name,  # clients call their methods so
+    )
 
 
 def _parse_large(body: bytes, most: int) -> Any:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Annotated, Literal
 
 import numpy as np
-from fastapi import APIRouter, Response
+from fastapi import Response
 from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
@@ -18,12 +18,12 @@ from setnet.library.paths import display_path
 from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
-from setnet.web.requests import JsonRoute, Name, State, Strict, require_group, require_person
+from setnet.web.requests import Name, State, Strict, api_router, require_group, require_person
 from setnet.web.state import ServerState
 
 MOST_PEOPLE = 16
 Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
-routes = APIRouter(tags=["search"], route_class=JsonRoute)
+routes = api_router("search")
 MOST_HITS = 20_000  # further down nobody looks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import StringConstraints
 
 from setnet import __version__
@@ -14,10 +14,10 @@ from setnet.library import Library
 from setnet.library.paths import display_path
 from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, new_session, token_fits
 from setnet.web.problems import Problem
-from setnet.web.requests import JsonRoute, State, Strict, reads, reply
+from setnet.web.requests import State, Strict, api_router, reads, reply
 from setnet.web.search import MOST_PEOPLE
 
-routes = APIRouter(route_class=JsonRoute)
+routes = api_router()
 
 
 class Health(Answer):

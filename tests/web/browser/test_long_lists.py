@@ -30,7 +30,6 @@ def endless(tmp_path_factory: pytest.TempPathFactory, start_server: Callable[...
         yield server.url
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
 def test_twenty_thousand_photos_are_scrolled_with_few_nodes(
     new_page: Callable[..., Page], device: str, endless: str
 ) -> None:

@@ -80,7 +80,7 @@ def test_everything_is_reached_by_keyboard(new_page: Callable[..., Page], served
     surface.context.close()
 
 
-def test_empty_library_token_and_forgetting(
+def test_empty_library_token_forgetting_and_signing_out(
     new_page: Callable[..., Page], made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
@@ -111,5 +111,7 @@ def test_empty_library_token_and_forgetting(
         expect(other.page.locator("#view-search .welcome h2")).to_have_text("No photos yet")
         assert "token" not in other.page.url
         assert other.faults == []
+        other.page.get_by_role("button", name="Sign out").click()
+        expect(other.page.get_by_role("dialog", name="This library needs a token")).to_be_visible()
         other.context.close()
         surface.context.close()

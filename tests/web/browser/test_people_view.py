@@ -23,7 +23,6 @@ pytestmark = pytest.mark.xdist_group("web-browser")
 ANNA, BEN, CLEO = ("pair.jpg", 0, "Anna"), ("alone.jpg", 0, "Ben"), ("others.jpg", 0, "Cleo")
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
 def test_photos_of_two_people_without_a_third_and_no_portrait(
     new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:

@@ -23,7 +23,7 @@ def _named(people: Page, *names: str) -> Any:
     return page
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_a_page_shows_a_person_and_their_photos_by_month(people: Page) -> None:
     page = _named(people, "Ben")
     page.locator(".named-person").click()

@@ -170,9 +170,16 @@ class Surfaces:
         filters |= {"minFaces": least, "maxFaces": most, "kind": q.kind, "mode": q.mode, **some}
         values += [(name, str(v).lower() if v is True else str(v)) for name, v in filters.items() if v]
         page = window.page
-        page.goto("about:blank")
-        page.goto(f"{self.url}/#search?{urlencode([*values, ('apart', 'true')])}")
-        page.wait_for_selector("html[data-ready]")
+        if not page.url.startswith(self.url):
+            window.open()
+        address = f"search?{urlencode([*values, ('apart', 'true')])}"
+        if question.people:
+            with page.expect_response("**/api/v1/search"):
+                page.evaluate("address => { location.hash = address; }", address)
+            page.wait_for_selector("#view-search[aria-busy=false]")
+        else:
+            page.evaluate("address => { location.hash = address; }", address)
+            page.locator("#view-search .notes .empty").wait_for()
         shown = page.evaluate(_READ)
         if shown["empty"] == "Nobody to look for":
             assert shown["photos"] == []

@@ -120,6 +120,7 @@ export class SearchView {
     this.aborter?.abort();
     const aborter = new AbortController();
     this.aborter = aborter;
+    this.section.setAttribute("aria-busy", "true");
     const waiting = setTimeout(() => this.wait(), 200);
     try {
       const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
@@ -132,6 +133,7 @@ export class SearchView {
       if (error.name !== "AbortError") this.fail(error);
     } finally {
       clearTimeout(waiting);
+      if (this.aborter === aborter) this.section.setAttribute("aria-busy", "false");
     }
   }
 
