@@ -252,6 +252,7 @@ class Progress(Answer):
     faces: int
     failed: int
     seconds: float
+    minutes: Annotated[float, Field(description="Of videos, read so far")]
     rate: Annotated[float, Field(description="Photos per second")]
     seconds_left: float | None
 
@@ -294,6 +295,8 @@ class Report(Answer):
     detect_seconds: float
     describe_seconds: float
     workers: int
+    shots: Annotated[int, Field(description="Found in videos")]
+    minutes: Annotated[float, Field(description="Of videos, that were read")]
     vanished: list[str]
     vanished_count: int
     failed: list[Failure]
@@ -339,6 +342,7 @@ class Status(Answer):
     failed: int
     unfinished: int
     people: int
+    shots: Annotated[int, Field(description="Photos that are parts of videos")]
     folders: list[str]
     settings: dict[str, Any]
     dim: int

@@ -8,6 +8,7 @@ import { selection } from "./selection.js";
 import { blankTile, tileOf } from "./tile.js";
 
 const HEIGHT = [240, 150]; // of a row: on a desktop, on a phone
+const titleOf = (section) => section.group?.title ?? "";
 const gapOf = () => (isNarrow() ? 4 : 6);
 
 export class Gallery {
@@ -40,6 +41,7 @@ export class Gallery {
     let from = 0;
     for (const group of groups) { group.from = from; from += group.hits.length; }
     if (!this.width) return;
+    for (const waiting of this.element.querySelectorAll(".is-skeleton")) waiting.remove();
     const anchor = this.anchor();
     this.layout = layOut(groups, { width: this.width, target: this.height[isNarrow() ? 1 : 0], gap: gapOf(), flow: this.flow });
     this.element.style.height = `${this.layout.height}px`;
@@ -87,28 +89,26 @@ export class Gallery {
     if (!this.element.offsetParent) return;
     const room = innerHeight;
     const [from, to] = [-this.top - room, -this.top + 2 * room];
+    const sections = between(this.layout.sections, from, to);
+    const titles = new Set(sections.map(titleOf));
     const before = this.drawn;
+    for (const [title, { element }] of before) if (!titles.has(title)) element.remove();
     this.drawn = new Map();
     let [first, last] = [Infinity, -1];
-    for (const section of between(this.layout.sections, from, to)) {
-      const key = section.group?.title ?? "";
-      const kept = before.get(key) ?? { element: this.section(), lines: new Map() };
-      before.delete(key);
-      this.drawn.set(key, kept);
+    let previous = null; // the page has them in the order of the screen, for the keyboard and for those who hear it
+    for (const section of sections) {
+      const title = titleOf(section);
+      const kept = before.get(title) ?? { element: h("section", { class: "group" }), lines: new Map() };
+      this.drawn.set(title, kept);
+      if (!kept.element.isConnected || kept.element.previousSibling !== previous) this.element.insertBefore(kept.element, previous ? previous.nextSibling : this.element.firstChild);
+      previous = kept.element;
       this.fill(kept, section, from - section.top, to - section.top);
       for (const row of between(section.rows, from + room / 2 - section.top, to - room / 2 - section.top)) {
         for (const { group, index } of row.items) if (!group.hits[index]) { first = Math.min(first, group.from + index); last = Math.max(last, group.from + index); }
       }
     }
-    for (const { element } of before.values()) element.remove();
     if (last >= 0) this.need(first, last);
     this.moved();
-  }
-
-  section() {
-    const element = h("section", { class: "group" });
-    this.element.append(element);
-    return element;
   }
 
   fill(kept, section, from, to) {
