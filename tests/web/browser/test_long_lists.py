@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.live_server import server_here
 from tests.support.many_photos import PHOTOS, make_library
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ _NODES = "document.querySelectorAll('*').length"
 
 
 @pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory, start_server: Callable[..., Any]) -> Iterator[str]:
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server over very many photos."""
-    place = tmp_path_factory.mktemp("endless")
-    with start_server(make_library(place)) as server:
-        yield server.url
+    with server_here(make_library(tmp_path_factory.mktemp("endless"))) as url:
+        yield url
 
 
 def test_twenty_thousand_photos_are_scrolled_with_few_nodes(

@@ -29,6 +29,7 @@ def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -
     assert surface.serious_findings() == []
     page.get_by_role("button", name="Look for new photos").click()
     expect(page.locator("#run-title")).to_have_text("Up to date")
+    expect(page.get_by_role("link", name="See who is in your photos")).to_be_visible()
     expect(page.locator("#failures-title")).to_have_text("1 file could not be read")
     expect(page.locator(".facts")).not_to_contain_text("failed")  # a second count, of this run alone
     page.fill("#new-folder", "/nowhere/at/all")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.live_server import server_here
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page
@@ -28,14 +30,10 @@ pytestmark = pytest.mark.xdist_group("web-browser")
 
 
 def test_two_people_are_found_in_a_shot_that_plays_from_its_second(
-    filmed: Path,
-    tmp_path: Path,
-    start_server: Callable[..., Any],
-    new_page: Callable[..., Page],
-    portraits: dict[str, Path],
+    filmed: Path, new_page: Callable[..., Page], portraits: dict[str, Path]
 ) -> None:
-    with start_server(filmed) as server:
-        surface = new_page(server.url, "desktop")
+    with server_here(filmed) as url:
+        surface = new_page(url)
         page = surface.open()
         surface.add(portraits["P001"], portraits["P003"])
         best = page.locator(".group .tile").first

@@ -12,7 +12,11 @@ export class Ungrouped {
     this.text = h("p", { role: "status" });
     this.start = h("button", { type: "button", class: "button compact", onclick: () => this.begin() }, "Group them now");
     this.element = h("div", { class: "notice ungrouped", hidden: true }, this.text, this.start);
-    watchRun((job) => { this.job = job; this.draw(this.faces); });
+    watchRun((job, hasEnded) => {
+      if (hasEnded && isGrouping(this.job) && job.error) toast(job.error, "error");
+      this.job = job;
+      this.draw(this.faces);
+    });
   }
 
   draw(faces) {
