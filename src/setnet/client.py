@@ -308,6 +308,7 @@ class Report(Answer):
     skipped: list[Failure]
     skipped_count: int
     prune_refused: bool
+    excluded: Annotated[list[str], Field(description="The patterns in use")]
 
 
 class Run(Answer):
