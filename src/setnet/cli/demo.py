@@ -61,9 +61,9 @@ def demo(
             for number, query in enumerate(three_queries(photos), 1)
         ]
         if serve:
-            for name, portrait in portraits.items():
-                if name not in library.people:
-                    library.people.add_photos(name, [str(portrait)])
+            for portrait in portraits.values():
+                if portrait.stem not in library.people:
+                    library.people.add_photos(portrait.stem, [str(portrait)])
     facts = {
         "album": album,
         "library": place / "library",
@@ -87,8 +87,8 @@ def _next_steps(place: Path) -> str:
     setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
     return f"""
 Try next, on the album:
-  {setnet} search {place}/portraits/P003.jpg --library {place}/library --sheet out.html
-  {setnet} people add Friend {place}/portraits/P003.jpg --library {place}/library
+  {setnet} search {place}/portraits/Cleo.jpg --library {place}/library --sheet out.html
+  {setnet} people add Cleo {place}/portraits/Cleo.jpg --library {place}/library
 and on photos of your own (nothing leaves this machine):
   {setnet} index ~/Pictures
   {setnet} search somebody.jpg another.jpg --sheet out.png
@@ -127,12 +127,13 @@ class DemoAnswer:
 
     def parts(self, number: int) -> tuple[str | Rows, ...]:
         """Return the answer to a question of this number for people to read."""
+        wanted = {person.name for person in self.answer.people}
         rows = [
             (
                 rank,
                 f"{hit.score:.2f}",
                 ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
-                " ".join(sorted(people, key=lambda p: (p not in self.query.people, p))),
+                " ".join(sorted(people, key=lambda name: (name not in wanted, name))),
                 hit.path.name,
             )
             for rank, (hit, people) in enumerate(zip(self.answer.hits, self.truth, strict=True), 1)
@@ -149,7 +150,7 @@ class DemoAnswer:
 def _answer_query(
     library: Library, query: DemoQuery, people: dict[str, QueryPerson], photos: list[AlbumPhoto], sheet: Path
 ) -> DemoAnswer:
-    from setnet.cli.demo_album import ndcg_at_10
+    from setnet.cli.demo_album import NAMES, ndcg_at_10
     from setnet.library import PhotoQuery, contact_sheet
 
     truth = {photo.name: photo for photo in photos}
@@ -166,7 +167,7 @@ def _answer_query(
     return DemoAnswer(
         query=query,
         answer=answer,
-        truth=tuple(photo.people for photo in ranked),
+        truth=tuple(tuple(NAMES[person] for person in photo.people) for photo in ranked),
         complete=sum(query.relevance(photo) == len(query.people) for photo in photos),
         ndcg=ndcg_at_10(query, ranked, photos),
         sheet=sheet,
@@ -175,7 +176,7 @@ def _answer_query(
 
 def _most_alike(people: dict[str, QueryPerson], match: float) -> str:
     """Say which two people are hardest to tell apart: most wrong answers come from them."""
-    portraits = {name: person.descriptors[0] for name, person in people.items()}
+    portraits = {person.name: person.descriptors[0] for person in people.values()}
     pairs = [(float(portraits[a] @ portraits[b]), a, b) for a in portraits for b in portraits if a < b]
     similarity, first, second = max(pairs)
     return (
@@ -186,10 +187,10 @@ def _most_alike(people: dict[str, QueryPerson], match: float) -> str:
 
 def _copy_portraits(folder: Path) -> dict[str, Path]:
     """Copy the portraits to where a user can find them again; none of them is in the album."""
-    from setnet.cli.demo_album import PEOPLE, portrait_path
+    from setnet.cli.demo_album import NAMES, portrait_path
 
     folder.mkdir(parents=True, exist_ok=True)
-    copies = {person: folder / f"{person}.jpg" for person in PEOPLE}
+    copies = {person: folder / f"{name}.jpg" for person, name in NAMES.items()}
     for person, copy in copies.items():
         if not copy.is_file():
             shutil.copyfile(portrait_path(person), copy)

@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, ModelError, StorageError
 
-PEOPLE = tuple(f"P{number:03}" for number in range(1, 11))
+_CALLED = ("Ada", "Bea", "Cleo", "Dina", "Emil", "Fay", "Gus", "Hugo", "Iris", "Jana")
+# The people's folders in `openpeople`, and what the demo calls them.
+NAMES = {f"P{number:03}": name for number, name in enumerate(_CALLED, 1)}
+PEOPLE = tuple(NAMES)
 TILES = 16
 
 _LINE = 14  # pixels: the white line around each picture of the sheet of expressions
@@ -155,7 +158,7 @@ def make_album(folder: Path, progress: Callable[[str, int, int], None] | None = 
     """Compose the album in `folder`, unless it is there already; return who is in which photo."""
     truth = folder / "who-is-where.json"
     photos = album()
-    text = json.dumps({photo.name: photo.people for photo in photos}, indent=1)
+    text = json.dumps({photo.name: [NAMES[p] for p in photo.people] for photo in photos}, indent=1)
     part = folder.with_name(f"{folder.name}.part")
     try:
         if truth.is_file() and truth.read_text(encoding="utf-8") == text:
@@ -343,8 +346,9 @@ class DemoQuery:
     without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        wanted = ", ".join(self.people[:-1]) + f" and {self.people[-1]}"
-        return wanted + (f", without {self.without[0]}" if self.without else "")
+        *others, last = (NAMES[person] for person in self.people)
+        without = f", without {NAMES[self.without[0]]}" if self.without else ""
+        return f"{', '.join(others)} and {last}{without}"
 
     def relevance(self, photo: AlbumPhoto) -> int:
         """Return how many of the people are in the photo; 0 if somebody unwanted is."""

@@ -285,7 +285,7 @@ class TagImport:
         """Whether every file could be read."""
         return not self.unreadable
 
-    def to_dict(self, path_text: Callable[[Path], str] = os.fsdecode) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold; faces are numbered from 1, from the left."""
         return {
             "photos": self.photos,
@@ -296,9 +296,9 @@ class TagImport:
             "faces": self.faces,
             "known": self.known,
             "refused": self.refused,
-            "not_found": [{"photo": path_text(p), "name": name} for p, name in self.not_found],
-            "conflicts": [c._asdict() | {"photo": path_text(c.photo)} for c in self.conflicts],
-            "unreadable": [{"file": path_text(p), "reason": why} for p, why in self.unreadable],
+            "not_found": [{"photo": os.fsdecode(p), "name": name} for p, name in self.not_found],
+            "conflicts": [c._asdict() | {"photo": os.fsdecode(c.photo)} for c in self.conflicts],
+            "unreadable": [{"file": os.fsdecode(p), "reason": why} for p, why in self.unreadable],
             "change": self.change,
             "dry_run": self.dry_run,
         }

@@ -86,7 +86,7 @@ MOST_EXAMPLES = 200  # faces that a person is known by
 class ImmichIndex:
     """The faces of an Immich server in a folder of their own; searching needs neither the server nor a model.
 
-    Whose a face is, is what Immich says. A face that it gives to nobody counts for a person from the
+    Immich decides who a face belongs to. A face that it gives to nobody counts for a person from the
     similarity on at which Immich itself would take it for theirs.
 
     Examples

@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from setnet.connect.database import Connection, unit_vectors
 from setnet.engine import SetIndex
-from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.errors import InvalidInputError, NotAnIndexError, near_names
 from setnet.library.photos import taken_number
 
 _NEEDED = {
@@ -163,8 +163,9 @@ def find_person(people: Iterable[ImmichPerson], text: str) -> ImmichPerson:
     if found:
         ids = ", ".join(f"{p.id} ({p.photos} photos)" for p in found)
         raise InvalidInputError(f"{len(found)} people are called {text!r}: name one by id, {ids}")
-    names = ", ".join(repr(name) for p in known for name in p.names if not p.hidden)
-    shown = f"people are {names[:400]}" if names else "Immich has named nobody yet"
+    names = [name for p in known for name in p.names if not p.hidden]
+    near = near_names(text, names) or names
+    shown = f"people are {', '.join(map(repr, near))[:400]}" if near else "Immich has named nobody yet"
     raise InvalidInputError(f"Immich knows nobody called {text!r}: {shown} (`setnet immich people`)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -108,17 +108,17 @@ class TagsWritten:
         """Whether every file could be read and written."""
         return not self.failed
 
-    def to_dict(self, path_text: Callable[[Path], str] = os.fsdecode) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold; faces are numbered from 1, from the left."""
         return {
             "photos": self.photos,
-            "created": list(map(path_text, self.created)),
-            "updated": list(map(path_text, self.updated)),
+            "created": list(map(os.fsdecode, self.created)),
+            "updated": list(map(os.fsdecode, self.updated)),
             "regions": dict(sorted(self.regions.items())),
             "unchanged": self.unchanged,
-            "kept": list(map(path_text, self.kept)),
-            "conflicts": [c._asdict() | {"photo": path_text(c.photo)} for c in self.conflicts],
-            "failed": [{"file": path_text(p), "reason": why} for p, why in self.failed],
+            "kept": list(map(os.fsdecode, self.kept)),
+            "conflicts": [c._asdict() | {"photo": os.fsdecode(c.photo)} for c in self.conflicts],
+            "failed": [{"file": os.fsdecode(p), "reason": why} for p, why in self.failed],
             "dry_run": self.dry_run,
         }
 
