@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, near_names
 from setnet.faces import Box
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.paths import display_path
@@ -308,11 +308,22 @@ def require_person(db: sqlite3.Connection, who: Who) -> int:
     text = who.name if isinstance(who, Person) else who
     found = _with_id(db, who.id) if isinstance(who, Person) else find_person(db, text)
     if found is None:
-        rows = db.execute("SELECT name FROM people ORDER BY key LIMIT ?", (_MOST_NAMES,)).fetchall()
-        names = ", ".join(name for (name,) in rows)
-        saved = f"known are {names}" if names else "nobody is saved yet"
+        saved = saved_names(text, [name for (name,) in db.execute("SELECT name FROM people ORDER BY key")])
         raise InvalidInputError(f"no person {text!r}: {saved} (`setnet people add NAME PHOTO...` adds one)")
     return found
+
+
+def saved_names(text: str, names: Sequence[str]) -> str:
+    """Return who is saved, and whom of them a name may mean that is nobody's: the end of an error.
+
+    >>> saved_names("Clea", ["Anna", "Cleo"])
+    'known are Anna, Cleo; did you mean Cleo?'
+    """
+    if not names:
+        return "nobody is saved yet"
+    near = near_names(text, names)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"known are {', '.join(names[:_MOST_NAMES])}{hint}"
 
 
 def person_name(db: sqlite3.Connection, row: int) -> str:

@@ -16,6 +16,7 @@ from setnet.errors import InvalidInputError, choice_error
 from setnet.library.examples import examples_from, split_number
 from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.people import People
+from setnet.library.person import saved_names
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import taken_number
 from setnet.wording import pluralise
@@ -52,8 +53,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
         return _saved(text, people)
     path, number = split_number(text)
     if not path.exists():
-        names = ", ".join(p.name for p in list(people)[:20])
-        saved = f"saved people are {names}" if names else "nobody is saved yet"
+        saved = saved_names(text, [person.name for person in people])
         raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
     found, notes = examples_from([text], settings())
     name = display_path(path.resolve().name if path.is_dir() else path.stem) + (
