@@ -23,11 +23,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from performance_page import machine, write_section
 from setnet.collect import CollectRun, run_step, write_result
 from setnet.collect.run import pack
 from setnet.collect.steps import STEPS, write_manifest
 from setnet.system import peak_memory
+from support.performance_page import machine, write_section
 
 DIM, PORTRAITS, NOISE = 128, 3, 0.06
 FACES, SHARES = (2, 3, 4, 5, 6), (0.58, 0.22, 0.1, 0.05, 0.05)  # as in the paper's table 1

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from performance_page import machine, write_section
-from setnet.evaluate.people import half_of
+from setnet.evaluate import half_of
 from setnet.faces import load_descriptor, model_entry
 from setnet.library import read_descriptors
 from setnet.train import fit_model_calibration, match_rates
+from support.performance_page import machine, write_section
 
 BATCH = 8
 

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from performance_page import machine, write_section
 from setnet import SetIndex
 from setnet.engine import kernel_level
-from setnet.evaluate.people import LFW_LIKE
+from setnet.evaluate import LFW_LIKE
 from setnet.heads import unit
 from setnet.train import VirtualPeople
+from support.performance_page import machine, write_section
 
 DIM = 128
 BATCH = 50_000

@@ -31,10 +31,6 @@ import scann
 from numpy.typing import NDArray
 
 import ingest
-import peers
-import world as worlds
-from performance_page import machine, write_section
-from race import Book, Row, markdown, reader
 from setnet import Hit, SetIndex
 from setnet.engine import SearchOptions, kernel_level
 from setnet.engine.query import Query, query_elements
@@ -44,6 +40,10 @@ from setnet.engine.search import rerank, run_sets
 from setnet.engine.snapshot import Snapshot
 from setnet.evaluate import ndcg
 from setnet.heads import unit
+from support import peers
+from support import world as worlds
+from support.performance_page import machine, write_section
+from support.race import Book, Row, markdown, reader
 
 Floats = NDArray[np.float32]
 PARTS = ("exact", "set", "rerank", "many", "ingest", "open", "growth")

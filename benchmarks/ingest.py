@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-import world as worlds
 from setnet import SetIndex
+from support import world as worlds
 
 BATCHES = (1_000, 5_000, 20_000, 50_000, 549_000)
 POOL = 50_000  # items whose faces are drawn

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from performance_page import machine, write_section
 from setnet.engine.kernels import backend, lanes
+from support.performance_page import machine, write_section
 
 ITEMS, DIM, SET_BITS_DIM = 549_000, 128, 1024
 SECTION = """## Kernels

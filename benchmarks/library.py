@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 GROUPED = (20_000, 80_000, 200_000, 1_500_000)
+sys.path.append(str(Path(__file__).parents[1]))  # for `studies`
 LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw" / "images"
 
 
@@ -152,8 +153,8 @@ def _indexed(clip: Path, folder: Path) -> tuple[IndexReport, float]:
 
 def _composed_clips(folder: Path, photos: Path, ffmpeg: str | None) -> list[Path]:
     """Compose a minute of video; ffmpeg makes larger ones of it, with few key pictures and with many."""
-    from setnet.evaluate.footage import Clip, plan_footage, set_turned, write_clip
-    from setnet.evaluate.photos import lfw_pictures
+    from setnet.evaluate import lfw_pictures
+    from studies.video import Clip, plan_footage, set_turned, write_clip
 
     planned = plan_footage(lfw_pictures(photos), 16, seed=1)
     first = planned[0].shots
@@ -234,9 +235,9 @@ def _fill(path: Path, items: int) -> None:
     """Make a library with random unit descriptors and two saved people."""
     import numpy as np
 
-    from invented_library import BATCH, Vectors, face_counts, fill
     from setnet.heads import unit
     from setnet.library import Example, Library
+    from support.invented_library import BATCH, Vectors, face_counts, fill
 
     chance = np.random.default_rng(0)
 
@@ -254,11 +255,10 @@ def grouping(faces: int) -> dict[str, Any]:
     """Group faces of virtual people: half of these have one face, one in s has s or more, up to 1 % of all."""
     import numpy as np
 
-    from setnet.evaluate.measures import group_quality
-    from setnet.evaluate.people import LFW_LIKE
-    from setnet.heads import ELEMENT_LOGISTIC
-    from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
+    from setnet.evaluate import LFW_LIKE
+    from setnet.library import group_descriptors
     from setnet.train import VirtualPeople
+    from studies.grouping import group_quality
 
     chance = np.random.default_rng((0, faces))
     sizes = np.minimum(1 / (1 - chance.random(faces)), faces // 100).astype(np.int64)
@@ -274,8 +274,7 @@ def grouping(faces: int) -> dict[str, Any]:
     memory = PeakMemory()
     memory.start()
     load, began, used = os.getloadavg()[0], time.perf_counter(), time.process_time()
-    unknown = FacesToGroup.unknown(vectors, photos[:faces])
-    groups, _ = group_faces(unknown, NonMatchScores.expected(ELEMENT_LOGISTIC.threshold), _told())
+    groups = group_descriptors(vectors, photos=photos[:faces])
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
     quality = group_quality(groups, who)
     return {
@@ -292,19 +291,6 @@ def grouping(faces: int) -> dict[str, Any]:
         "f1": round(100 * quality.f1, 2),
         "found": round(100 * quality.found, 2),
     }
-
-
-def _told() -> Callable[[str, int, int], None]:
-    """Return what prints a line when a stage of the grouping begins."""
-    began, last = time.process_time(), ("", 0)
-
-    def tell(stage: str, done: int, total: int) -> None:
-        nonlocal last
-        if stage != last[0] or done < last[1]:
-            print(f"{time.process_time() - began:8.1f} s of CPU: {stage}, {total:,}", file=sys.stderr)
-        last = stage, done
-
-    return tell
 
 
 def grouping_table(rows: list[dict[str, Any]]) -> list[str]:
@@ -333,7 +319,7 @@ def grow(faces: Sequence[int], kept: Path | None, page: Path | None) -> None:
     table = grouping_table([rows[size] for size in sorted(rows)])
     print("\n".join(table))
     if page is not None:
-        from performance_page import machine, write_section
+        from support.performance_page import machine, write_section
 
         origin = f"Written by `python benchmarks/library.py grouping --write {page}` on {machine('numpy')}."
         write_section(page, "library, grouping", "\n".join([origin, "", *table]))

@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-import photo_worlds
-from performance_page import machine, write_section
 from setnet.faces import FaceSettings, StageTimes, extract_faces, load_descriptor, load_detector, open_photo
 from setnet.system import usable_cores
+from support import photo_worlds
+from support.performance_page import machine, write_section
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[2] / "shared" / "data" / "lfw"))
 FALSE_MATCHES = 1e-4

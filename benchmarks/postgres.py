@@ -28,13 +28,11 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from performance_page import machine, write_section
 from setnet.connect import PostgresSets
 from setnet.engine import Hit, SetIndex
-from setnet.evaluate import ndcg
-from setnet.evaluate.people import LFW_LIKE
-from setnet.evaluate.worlds import SimulatedWorld
+from setnet.evaluate import LFW_LIKE, SimulatedWorld, ndcg
 from setnet.train import VirtualPeople
+from support.performance_page import machine, write_section
 from tests.support.postgres_server import PostgresServer
 
 Floats = NDArray[np.float32]

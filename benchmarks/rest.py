@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from performance_page import machine, write_section
 from setnet.engine import SearchOptions, SetIndex
+from support.performance_page import machine, write_section
 from web import Client, K, Vectors, bodies, build, cpu_seconds, queries, serving
 
 PAGES = 400  # of 50 photos: all that an answer has

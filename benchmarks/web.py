@@ -28,9 +28,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from invented_library import BATCH, Vectors, face_counts, fill
 from setnet.engine import SetIndex
 from setnet.heads import unit
+from support.invented_library import BATCH, Vectors, face_counts, fill
 
 DIM = 128
 IDENTITIES = 30_000

@@ -5,6 +5,7 @@ The same examples in every run, and no clock that could fail a slow machine.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -119,9 +120,13 @@ def one_thread() -> None:
 
 @pytest.fixture
 def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores from a grid of four, not of 54: how the best is chosen has tests of its own."""
-    from setnet.evaluate import ranking_calibration
+    """Scores from a grid of four, not of 54, on few sets of few people; the choice has tests of its own."""
+    from functools import partial
 
+    from setnet.evaluate import people, ranking_calibration, settings
+
+    monkeypatch.setattr(settings, "FITTING_SETS", 800)
+    monkeypatch.setattr(settings, "virtual_halves", partial(people.virtual_halves, people=150))
     monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
     monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))
     monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())
@@ -145,17 +150,26 @@ def demo(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @pytest.fixture(scope="session")
 def lfw_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A descriptor file of a sample of both halves of LFW; in the group "lfw" it is made once."""
+    """A descriptor file of a sample of both halves of LFW; the first process that asks makes it for all."""
+    import fcntl
+
     from setnet.faces import FaceSettings
     from setnet.library import describe_photos
     from tests.support.lfw_sample import lfw_sample
 
-    place = tmp_path_factory.mktemp("lfw")
-    for photo in [*lfw_sample(test=False), *lfw_sample(test=True)]:
-        (place / photo.parent.name).mkdir(exist_ok=True)
-        (place / photo.parent.name / photo.name).symlink_to(photo)
-    describe_photos([place], place / "lfw.npz", FaceSettings(), workers=0)
-    return place / "lfw.npz"
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # of all processes of this run
+    file = shared / "lfw" / "lfw.npz"
+    with (shared / "lfw.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.is_file():
+            for photo in [*lfw_sample(test=False), *lfw_sample(test=True)]:
+                folder = file.parent / photo.parent.name
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / photo.name).symlink_to(photo)
+            describe_photos([file.parent], file, FaceSettings(), workers=0)
+    return file
 
 
 @pytest.fixture

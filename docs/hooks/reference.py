@@ -72,6 +72,10 @@ def api(name: str) -> str:
     constants = []
     for public_name in public:
         value = getattr(package, public_name)
+        if inspect.ismodule(value):
+            members = f"    options:\n      heading: {public_name}\n      members: [Settings, run, tables]"
+            parts.append(f"::: {value.__name__}\n{members}")
+            continue
         home, own_name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
         if home.startswith("setnet.") and own_name:
             heading = f"    options:\n      heading: {public_name}"

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from setnet.cli.evaluate import app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.inputs import Inputs
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LabelledPeople, read_people
 from setnet.evaluate.record import read_record
+from setnet.evaluate.retrieval import Settings
 from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
@@ -67,13 +67,13 @@ def test_other_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="labels"):
         read_people(tmp_path / "x.npz")
     with pytest.raises(InvalidInputError, match="simulated"):
-        Inputs(world="moon")
+        Settings(world="moon")
     with pytest.raises(InvalidInputError, match="--descriptors"):
-        Inputs(world="composed")
+        Settings(world="composed")
     with pytest.raises(InvalidInputError, match="simulated draws virtual people"):
-        Inputs(tmp_path / "x.npz", "simulated")
+        Settings(descriptors=tmp_path / "x.npz", world="simulated")
     with pytest.raises(InvalidInputError, match="give one of them"):
-        Inputs(tmp_path / "x.npz", people=tmp_path / "people.npz")
+        Settings(descriptors=tmp_path / "x.npz", people=tmp_path / "people.npz")
     people = LabelledPeople(
         RNG.standard_normal((60, 16)).astype(np.float32), np.array([f"p{i // 5}" for i in range(60)])
     )

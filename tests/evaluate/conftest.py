@@ -1,12 +1,17 @@
-"""Small virtual people, and the methods and the stress world made of them."""
+"""Small virtual people, the methods and the stress world made of them, and a small record."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
+from setnet.evaluate.record import Row, Run
+from setnet.evaluate.settings import MethodSettings, PeopleSettings
 from setnet.evaluate.stress_trial import StressWorld, stress_world
 from setnet.train import VirtualPeople
 
@@ -40,3 +45,28 @@ def stress_people() -> LabelledPeople:
 def world(stress_people: LabelledPeople) -> StressWorld:
     some = stress_people
     return stress_world(some.descriptors, some.labels, sets=3000, queries=30, repeats=3, seed=1)
+
+
+@pytest.fixture
+def toy_people(halves: Halves, methods: Methods, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experiments without descriptors on 150 virtual people, with methods that are fitted once for all."""
+    monkeypatch.setattr(PeopleSettings, "halves", lambda _: halves)
+    monkeypatch.setattr(MethodSettings, "fitted_methods", lambda _, halves, most=None: methods)
+
+
+def stress_row(name: str, middle: float, bound: bool = False) -> Row:
+    values = {f"ndcg{d}@{f}": [middle - f, middle - f + 1] for d in (10, 30) for f in (2, 3, 4, 5)}
+    return Row(name, values, {"bytes": 512, "bytes_per_item": 512}, bound)
+
+
+@pytest.fixture
+def stress_run() -> Callable[..., Run]:
+    """Return the function that makes the run of a small stress test, kept in a file or not."""
+
+    def made(path: Path | None = None) -> Run:
+        run = Run("stress", {"seed": 0}, path)
+        for row in (stress_row("mean", 80), stress_row("a|b <i>", 90), stress_row("bound", 99, bound=True)):
+            run.add(row)
+        return run
+
+    return made

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.evaluate.grouping import photos_at_random
-from setnet.evaluate.measures import GroupQuality, group_quality, pairwise_agreement
 from setnet.evaluate.people import LFW_LIKE
 from setnet.library import clustering, group_descriptors
 from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
 from setnet.train.simulated import VirtualPeople
+from studies.grouping import GroupQuality, group_quality, pairwise_agreement, photos_at_random
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int64]

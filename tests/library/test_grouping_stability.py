@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.evaluate.measures import group_quality, pairwise_agreement
 from setnet.evaluate.people import read_split
 from setnet.faces import FaceSettings
 from setnet.library import Library, describe_photos
+from studies.grouping import group_quality, pairwise_agreement
 from tests.support.invented_photos import store_vectors
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))

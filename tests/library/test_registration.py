@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from setnet.evaluate.photos import altered
 from setnet.library.duplicates import AGREEMENT
 from setnet.library.registration import Keypoints, agreement
 from setnet.library.vlad import small_grey
+from studies.alterations import altered
 
 Pixels = NDArray[np.uint8]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.evaluate.photos import ALTERATIONS, altered
 from setnet.library.duplicates import AGREEMENT, FLOOR, find_candidates
 from setnet.library.registration import Keypoints, agreement
 from setnet.library.vlad import dense_sift, mirrored, photo_vlad, photo_vlads, small_grey
+from studies.alterations import ALTERATIONS, altered
 
 
 def test_a_vlad_has_unit_length_and_a_flat_photo_none(selfie: Callable[[str], Any]) -> None:

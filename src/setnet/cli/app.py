@@ -119,10 +119,10 @@ def setnet(
     """
 
 
-def run() -> NoReturn:
-    """Run the command line; it ends with one of `EXIT_CODES`."""
+def run(commands: typer.Typer = app, name: str = "setnet") -> NoReturn:
+    """Run the command line, or other commands by its rules; it ends with one of `EXIT_CODES`."""
     try:
-        app(prog_name="setnet")
+        commands(prog_name=name)
         sys.exit(0)
     except SetNetError as error:
         message = str(error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -178,3 +180,44 @@ def save_person(save: Callable[[str], _T], to_existing: bool) -> _T:
 def drop_unset(**given: Any) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in given.items() if value is not None}
+
+
+def settings_command(settings: type, act: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose options are the fields of a settings dataclass, and whose help is its docstring.
+
+    `act` gets the settings; what else it takes, by Typer's annotations, are further options of the command.
+    A field's type and default are the option's; its metadata has `help`, `names` if they are not the field's,
+    `metavar`, `minimum` and `is_argument`.
+    """
+    kinds = get_type_hints(settings)
+    own = [_parameter(each, kinds[each.name]) for each in fields(settings)]
+    more = [*inspect.signature(act, eval_str=True).parameters.values()][1:]
+
+    def command(**given: Any) -> None:
+        chosen = {each.name: given.pop(each.name) for each in own}
+        # Typer has no value for a list that is not given.
+        act(settings(**{name: value for name, value in chosen.items() if value is not None}), **given)
+
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *more)]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__doc__ = inspect.getdoc(settings)
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    return command
+
+
+def _parameter(each: Field[Any], kind: Any) -> inspect.Parameter:
+    about, default = each.metadata, inspect.Parameter.empty if each.default is MISSING else each.default
+    if get_origin(kind) is Sequence:
+        kind = list.__class_getitem__(get_args(kind))
+        if default == ():
+            kind, default = kind | None, None
+    more = {
+        "help": about["help"],
+        "metavar": about["metavar"],
+        "min": about["minimum"],
+        "show_default": default is not None and default is not inspect.Parameter.empty,
+    }
+    shown = typer.Argument(**more) if about["is_argument"] else typer.Option(*about["names"], **more)
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
+    )

@@ -220,48 +220,6 @@ def claim(
 
 
 @app.command()
-def adapt(
-    photos: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folders.")],
-    trained: Annotated[
-        list[Path],
-        typer.Option("--trained", metavar="DIR", help="Degraded copies to train on; repeatable."),
-    ],
-    out: OutOption,
-    judged: Annotated[
-        list[Path] | None,
-        typer.Option("--judged", metavar="DIR", help="Other degraded copies, to judge by alone; repeatable."),
-    ] = None,
-    preset: PresetOption = "adapt",
-    changes: ChangesOption = None,
-    blocks: Annotated[
-        int, typer.Option(min=0, max=13, help="Of SFace's 13 blocks, train so many last ones.")
-    ] = 1,
-    most: Annotated[int, typer.Option("--photos", min=3, help="Photos of a person, at most.")] = 4,
-    sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 16_000,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Also put the tables into this page.")
-    ] = None,
-    threads: ThreadsOption = 0,
-) -> None:
-    """Adapt SFace to degraded photos on half of LFW's people; compare both on the other half.
-
-    Its last blocks and layer learn to describe a degraded copy (setnet evaluate degrade) as the photo itself,
-    and to tell sets apart. Continues where it stopped. setnet train export --out RUN writes the adapted
-    network for setnet index --descriptor.
-    """
-    settings = _prepare_settings(preset, changes, "cpu", threads)
-    from setnet.evaluate import evaluate_adaptation, tables_of, write_adaptation
-
-    result = evaluate_adaptation(
-        photos, trained, judged or [], out, settings, blocks=blocks, most=most, sets=sets, say=say
-    )
-    for table in tables_of(result):
-        typer.echo(table.markdown())
-    for page in [out / "adaptation.md", *([report] if report else [])]:
-        typer.echo(f"{write_adaptation(result, page)}: verdict and tables")
-
-
-@app.command()
 def heads(
     data: Annotated[Path, argument("LFW.npz", "Descriptor file of LFW.")],
     degraded: Annotated[

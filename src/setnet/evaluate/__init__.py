@@ -1,151 +1,135 @@
-"""The paper's experiments, one function each, and what they are measured with.
+"""The paper's experiments, a module each, and what they are measured with.
 
-`evaluate_stress`, `evaluate_retrieval`, `evaluate_tradeoff`, `evaluate_matching`, `evaluate_end_to_end`,
-`orthogonality`, `identify` and `fit_people` take a descriptor file (or draw virtual people) and return a
-`Record`. `tables_of`, `plots_of` and `compared` show one record, `write_page` a folder of them.
+A module such as `stress` has ``Settings``, ``run(settings)`` that returns a `Record`, and ``tables(record)``.
+`tables_of`, `plots_of` and `compare_with_paper` show any record, `write_page` a folder of them.
 
 >>> from pathlib import Path
->>> from setnet.evaluate import evaluate_stress, tables_of
->>> record = evaluate_stress(Path("lfw.npz"), methods=["mean", "sface-512"])  # doctest: +SKIP
->>> print(tables_of(record)[0].markdown())  # doctest: +SKIP
+>>> from setnet.evaluate import stress
+>>> settings = stress.Settings(descriptors=Path("lfw.npz"), methods=["mean", "sface-512"])
+>>> print(stress.tables(stress.run(settings))[0].markdown())  # doctest: +SKIP
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from setnet.errors import missing_extra
 
 __all__ = [
+    "LFW_LIKE",
     "Domain",
-    "GroupQuality",
     "Interrupted",
     "LabelledPeople",
     "Progress",
     "Record",
     "Row",
+    "SimulatedWorld",
     "Table",
     "calibrate_head",
-    "compared",
+    "compare_with_paper",
     "degrade_photos",
     "divided",
-    "evaluate_adaptation",
     "evaluate_claim",
-    "evaluate_collecting",
-    "evaluate_end_to_end",
-    "evaluate_grouping",
-    "evaluate_matching",
-    "evaluate_retrieval",
-    "evaluate_stress",
-    "evaluate_tradeoff",
     "faces_domain",
     "first_full_match",
-    "fit_people",
+    "fit",
     "full_match_recall",
     "glyphs_domain",
-    "group_quality",
+    "half_of",
     "identify",
+    "lfw_pictures",
+    "matching",
     "ndcg",
     "orthogonality",
-    "pairwise_agreement",
+    "photos",
     "plots_of",
+    "processor",
     "read_people",
+    "read_press_photos",
     "read_record",
+    "read_split",
+    "retrieval",
+    "stress",
     "tables_of",
+    "tradeoff",
     "train_heads",
-    "video",
-    "write_adaptation",
+    "with_block",
     "write_claim",
     "write_examples",
     "write_markdown",
     "write_page",
 ]
 
+# The modules with a command of their own, in the order of the paper.
+EXPERIMENTS = ("fit", "stress", "retrieval", "tradeoff", "orthogonality", "identify", "photos", "matching")
+
+
+def experiment_module(name: str) -> ModuleType:
+    """Return the module of an experiment."""
+    return import_module(f"{__name__}.{name}")
+
+
 if TYPE_CHECKING:
-    from setnet.evaluate.adaptation import evaluate_adaptation
-    from setnet.evaluate.claim import evaluate_claim
+    from setnet.evaluate import fit, identify, matching, orthogonality, photos, retrieval, stress, tradeoff
+    from setnet.evaluate.album import lfw_pictures
+    from setnet.evaluate.claim import evaluate_claim, write_claim
     from setnet.evaluate.claim_data import Domain, faces_domain, glyphs_domain
-    from setnet.evaluate.collecting import evaluate_collecting
-    from setnet.evaluate.end_to_end import evaluate_end_to_end, write_examples
-    from setnet.evaluate.fit import fit_people
-    from setnet.evaluate.footage import video
-    from setnet.evaluate.grouping import evaluate_grouping
-    from setnet.evaluate.inputs import Interrupted
-    from setnet.evaluate.matching import evaluate_matching
-    from setnet.evaluate.measures import (
-        GroupQuality,
-        first_full_match,
-        full_match_recall,
-        group_quality,
-        ndcg,
-        pairwise_agreement,
+    from setnet.evaluate.degrade import degrade_photos
+    from setnet.evaluate.measures import first_full_match, full_match_recall, ndcg
+    from setnet.evaluate.people import (
+        LFW_LIKE,
+        LabelledPeople,
+        divided,
+        half_of,
+        read_people,
+        read_press_photos,
+        read_split,
     )
-    from setnet.evaluate.one_face import identify, orthogonality
-    from setnet.evaluate.people import LabelledPeople, divided, read_people
-    from setnet.evaluate.photos import degrade_photos
+    from setnet.evaluate.photos import write_examples
     from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head
-    from setnet.evaluate.record import Progress, Record, Row, read_record
-    from setnet.evaluate.report import compared, write_adaptation, write_claim, write_markdown, write_page
-    from setnet.evaluate.retrieval import evaluate_retrieval
+    from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
+    from setnet.evaluate.report import compare_with_paper, tables_of, with_block, write_markdown, write_page
     from setnet.evaluate.shipped_heads import train_heads
-    from setnet.evaluate.stress import evaluate_stress
-    from setnet.evaluate.tables import Table, tables_of
-    from setnet.evaluate.tradeoff import evaluate_tradeoff
+    from setnet.evaluate.tables import Table
+    from setnet.evaluate.worlds import SimulatedWorld
 else:
-    # name: the module that defines it, imported on first use
-    _MODULES = {
-        "Domain": "claim_data",
-        "GroupQuality": "measures",
-        "Interrupted": "inputs",
-        "LabelledPeople": "people",
-        "Progress": "record",
-        "Record": "record",
-        "Row": "record",
-        "Table": "tables",
-        "calibrate_head": "ranking_calibration",
-        "compared": "report",
-        "degrade_photos": "photos",
-        "divided": "people",
-        "evaluate_adaptation": "adaptation",
-        "evaluate_claim": "claim",
-        "evaluate_collecting": "collecting",
-        "evaluate_end_to_end": "end_to_end",
-        "evaluate_grouping": "grouping",
-        "evaluate_matching": "matching",
-        "evaluate_retrieval": "retrieval",
-        "evaluate_stress": "stress",
-        "evaluate_tradeoff": "tradeoff",
-        "faces_domain": "claim_data",
-        "first_full_match": "measures",
-        "fit_people": "fit",
-        "full_match_recall": "measures",
-        "glyphs_domain": "claim_data",
-        "group_quality": "measures",
-        "identify": "one_face",
-        "ndcg": "measures",
-        "orthogonality": "one_face",
-        "pairwise_agreement": "measures",
-        "plots_of": "plots",
-        "read_people": "people",
-        "read_record": "record",
-        "tables_of": "tables",
-        "train_heads": "shipped_heads",
-        "video": "footage",
-        "write_adaptation": "report",
-        "write_claim": "report",
-        "write_examples": "end_to_end",
-        "write_markdown": "report",
-        "write_page": "report",
+    _NAMES = {
+        "album": ("lfw_pictures",),
+        "claim": ("evaluate_claim", "write_claim"),
+        "claim_data": ("Domain", "faces_domain", "glyphs_domain"),
+        "degrade": ("degrade_photos",),
+        "measures": ("first_full_match", "full_match_recall", "ndcg"),
+        "people": (
+            "LFW_LIKE",
+            "LabelledPeople",
+            "divided",
+            "half_of",
+            "read_people",
+            "read_press_photos",
+            "read_split",
+        ),
+        "photos": ("write_examples",),
+        "plots": ("plots_of",),
+        "ranking_calibration": ("calibrate_head",),
+        "record": ("Interrupted", "Progress", "Record", "Row", "processor", "read_record"),
+        "report": ("compare_with_paper", "tables_of", "with_block", "write_markdown", "write_page"),
+        "shipped_heads": ("train_heads",),
+        "tables": ("Table",),
+        "worlds": ("SimulatedWorld",),
     }
+    # public name: the module that defines it, imported on first use
+    _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
+        if name not in (*_MODULES, *EXPERIMENTS):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _MODULES.get(name, name)
         try:
-            module = import_module(f"{__name__}.{_MODULES[name]}")
+            found = import_module(f"{__name__}.{module}")
         except ModuleNotFoundError as error:
             raise missing_extra(__name__, error) or error from None
-        value = globals()[name] = getattr(module, name)
+        value = globals()[name] = found if name in EXPERIMENTS else getattr(found, name)
         return value
 
     def __dir__() -> list[str]:

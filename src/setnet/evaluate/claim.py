@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from setnet.evaluate.claim_data import (
+    CachedPooling,
     Described,
     Domain,
-    ElementVectors,
-    EveryElement,
-    Pooled,
-    SetVectors,
-    Way,
-    formed,
-    forms,
-    quality,
+    row_variants,
     test_world,
+    validation_quality,
+    whitened,
 )
-from setnet.evaluate.measures import people_draws
-from setnet.evaluate.methods import CODE_BITS, code_name, element_bytes
-from setnet.evaluate.ranking_calibration import best_ranking
+from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.record import Record, Row, Run
-from setnet.evaluate.stress_trial import FACES, StressTest
-from setnet.evaluate.tables import measure
+from setnet.evaluate.report import write_section
+from setnet.evaluate.representations import CODE_BITS, EveryElement, SetVectors, code_name, element_bytes
+from setnet.evaluate.stress_trial import FACES, Representation, StressTest, measure_ranking, ndcg_name
+from setnet.evaluate.tables import Column, Table, result_table
 from setnet.heads import SetNet
 from setnet.train import (
     NetworkAggregator,
@@ -57,75 +52,12 @@ FAMILIES = {
 FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem"}
 
 
-class Choices:
-    """Chooses on validation identities what the run does not know yet, and keeps it there.
-
-    Parameters
-    ----------
-    trained
-        Returns a variant's network: variant, loss, rate (None for no set training).
-    described
-        Returns a network's elements.
-    """
-
-    def __init__(
-        self,
-        run: Run,
-        settings: TrainingSettings,
-        trained: Callable[[Variant, str, float | None], SetNetwork],
-        described: Callable[[SetNetwork], Described],
-        say: Callable[[str], None],
-    ) -> None:
-        self.run, self.settings = run, settings
-        self.trained, self.described, self.say = trained, described, say
-
-    def with_alpha(self, variant: Variant, baseline: Described) -> Variant:
-        """Return a variant of NetVLAD with the start that ranks best untrained, unless it has its own."""
-        if variant.aggregator != "netvlad" or variant.alpha is not None:
-            return variant
-        if "alpha" not in self.run.extra:
-            self.say("choosing the softness of NetVLAD's start on validation identities")
-            found = {}
-            for alpha in ALPHAS:
-                tried = Variant(f"alpha {alpha:g}", "netvlad", None, alpha=alpha)
-                network = self.trained(tried, "", None)
-                way = formed(network, Pooled(network), "after", 2, baseline)
-                found[f"{alpha:g}"] = round(quality(way, baseline), 2)
-            self.run.note(alphas=found, alpha=float(_best(found)))
-        return replace(variant, alpha=float(self.run.extra["alpha"]))
-
-    def rate(self, variant: Variant, loss: str, baseline: Described) -> float:
-        """Return the rate with which the variant's family ranks best, in the better of its forms."""
-        family = FAMILY_OF.get(variant.aggregator, variant.aggregator)
-        chosen: dict[str, dict[str, Any]] = self.run.extra.get("rates", {})
-        if family not in chosen.get(loss, {}):
-            tried = self.with_alpha(FAMILIES[family], baseline)
-            found = {}
-            for times in RATES:
-                rate = float(f"{times * self.settings.sets.rate:g}")  # as folders name it
-                network = self.trained(tried, loss, rate)
-                self.say(f"judging {tried.name} ({loss}, rate {rate:g}) on validation identities")
-                found[f"{rate:g}"] = round(self._quality(network, tried), 2)
-            one = {family: {"tried": found, "rate": float(_best(found))}}
-            chosen = {**chosen, loss: chosen.get(loss, {}) | one}
-            self.run.note(rates=chosen)
-        return float(chosen[loss][family]["rate"])
-
-    def _quality(self, network: SetNetwork, variant: Variant) -> float:
-        described, pooled = self.described(network), Pooled(network)
-        found = [
-            quality(formed(network, pooled, place, variant.size or 2, described), described)
-            for _, place in forms(variant)
-        ]
-        network.before = network.after = None
-        return max(found)
-
-
 def _best(found: dict[str, float]) -> str:
     return max(found, key=lambda name: found[name])
 
 
 DEPTHS = (10, 30)
+CLAIMED = "SetNet-3 + W"  # the paper's choice
 EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough
 UPPER_BOUND = "Descriptor-per-element"
 LIFTS = (
@@ -178,7 +110,6 @@ class _Seed:
     ) -> None:
         self.domain, self.folder, self.settings = domain, folder, settings
         self.run, self.worlds, self.say = run, worlds, say
-        self.choices = Choices(run, settings, self._trained, self._described, say)
 
     def measure(self, losses: Sequence[str], without: bool) -> None:
         """Train and measure what is not there yet: first what needs no set training."""
@@ -245,15 +176,56 @@ class _Seed:
 
     def _size(self) -> tuple[int, int]:
         """Return the largest size in which the elements themselves can be ranked, by the first test world."""
-        way = EveryElement(32)
+        kept = EveryElement()
         for size in self.domain.sizes[:-1]:
             tests = {"": [StressTest(test_world(self.domain.tests[""], *size, 0), DEPTHS[:1])]}
             seen = Described(self._untrained, self.domain, self._validation, tests, self.settings.seed)
-            fitted, test = seen.validation[0], seen.tests[""][0]
-            logistic = best_ranking(way.similarities(fitted), fitted)
-            if min(test.ndcg(one, logistic).mean() for one in way.similarities(test)) >= EASY:
+            logistic = best_logistic(kept, seen.validation[0])
+            measured = measure_ranking(kept, seen.tests[""], logistic)
+            if min(float(np.mean(own)) for own in measured.values.values()) >= EASY:
                 return size
         return self.domain.sizes[-1]
+
+    def _with_alpha(self, variant: Variant) -> Variant:
+        """Return a variant of NetVLAD with the start that ranks best untrained, unless it has its own."""
+        if variant.aggregator != "netvlad" or variant.alpha is not None:
+            return variant
+        if "alpha" not in self.run.extra:
+            self.say("choosing the softness of NetVLAD's start on validation identities")
+            found = {}
+            for alpha in ALPHAS:
+                tried = Variant(f"alpha {alpha:g}", "netvlad", None, alpha=alpha)
+                network = self._trained(tried, "", None)
+                way = whitened(network, CachedPooling(network), "after", 2, self.baseline)
+                found[f"{alpha:g}"] = round(validation_quality(way, self.baseline), 2)
+            self.run.note(alphas=found, alpha=float(_best(found)))
+        return replace(variant, alpha=float(self.run.extra["alpha"]))
+
+    def _rate(self, variant: Variant, loss: str) -> float:
+        """Return the rate with which the variant's family ranks best, in the better of its forms."""
+        family = FAMILY_OF.get(variant.aggregator, variant.aggregator)
+        chosen: dict[str, dict[str, Any]] = self.run.extra.get("rates", {})
+        if family not in chosen.get(loss, {}):
+            tried = self._with_alpha(FAMILIES[family])
+            found = {}
+            for times in RATES:
+                rate = float(f"{times * self.settings.sets.rate:g}")  # as folders name it
+                network = self._trained(tried, loss, rate)
+                self.say(f"judging {tried.name} ({loss}, rate {rate:g}) on validation identities")
+                found[f"{rate:g}"] = round(self._quality(network, tried), 2)
+            one = {family: {"tried": found, "rate": float(_best(found))}}
+            chosen = {**chosen, loss: chosen.get(loss, {}) | one}
+            self.run.note(rates=chosen)
+        return float(chosen[loss][family]["rate"])
+
+    def _quality(self, network: SetNetwork, variant: Variant) -> float:
+        described, pooled = self._described(network), CachedPooling(network)
+        found = [
+            validation_quality(whitened(network, pooled, place, variant.size or 2, described), described)
+            for _, place in row_variants(variant)
+        ]
+        network.before = network.after = None
+        return max(found)
 
     def _missing(self, name: str, loss: str) -> str | None:
         """Return the key of a row that is not there yet."""
@@ -279,58 +251,57 @@ class _Seed:
 
     def _rows_of(self, variant: Variant, loss: str) -> None:
         """Measure a variant as it is and whitened."""
-        missing = {key: (name, place) for name, place in forms(variant) if (key := self._missing(name, loss))}
+        missing = {
+            key: (name, place) for name, place in row_variants(variant) if (key := self._missing(name, loss))
+        }
         if not missing:
             return
-        variant = self.choices.with_alpha(variant, self.baseline)
-        rate = self.choices.rate(variant, loss, self.baseline) if loss else None
+        variant = self._with_alpha(variant)
+        rate = self._rate(variant, loss) if loss else None
         network = self._trained(variant, loss, rate)
         # Without set training a variant differs in its aggregator alone.
         described = self.baseline if rate is None else self._described(network)
-        pooled = Pooled(network)
+        pooled = CachedPooling(network)
         for key, (name, place) in missing.items():
-            way = formed(network, pooled, place, variant.size or 2, described)
+            kept = whitened(network, pooled, place, variant.size or 2, described)
             aggregator = NetworkAggregator(network, name)
             facts = {"bytes": aggregator.bytes_per_item} | described.orthogonality(aggregator)
             if rate is not None:
                 facts["rate"] = rate
             if exponents := learned_exponents(network):
                 facts["exponents"] = [min(exponents), max(exponents)]
-            self._add(key, name, loss, way, described, facts)
+            self._add(key, name, loss, kept, described, facts)
 
     def _elements_of(self, variant: Variant, loss: str) -> None:
         """Measure what a variant loses before it pools: every element's own vector kept."""
         name = f"Every element of {variant.name}"
         if key := self._missing(name, loss):
-            variant = self.choices.with_alpha(variant, self.baseline)
-            network = self._trained(variant, loss, self.choices.rate(variant, loss, self.baseline))
+            variant = self._with_alpha(variant)
+            network = self._trained(variant, loss, self._rate(variant, loss))
             facts: dict[str, object] = {"bytes_per_element": NetworkAggregator(network, name).bytes_per_item}
-            self._add(key, name, loss, ElementVectors(network), self._described(network), facts, bound=True)
+            kept = EveryElement(change=NetworkAggregator(network, "").describe)
+            self._add(key, name, loss, kept, self._described(network), facts, bound=True)
 
     def _add(
         self,
         key: str,
         name: str,
         loss: str,
-        way: Way,
+        kept: Representation,
         described: Described,
         facts: dict[str, object],
         bound: bool = False,
     ) -> None:
         self.say(f"measuring {key}")
-        fitted = described.validation[0]
-        logistic = best_ranking(way.similarities(fitted), fitted)
+        logistic = best_logistic(kept, described.validation[0])
         values: dict[str, list[float]] = {}
         draws: dict[str, list[float]] = {}
         for title, tests in described.tests.items():
-            found: dict[str, list[NDArray[np.float64]]] = {}
-            for test in tests:
-                for count, similarities in zip(FACES, way.similarities(test), strict=True):
-                    for depth, numbers in zip(DEPTHS, test.ndcg(similarities, logistic), strict=True):
-                        found.setdefault(measure(depth, count, title), []).append(numbers.mean(axis=0))
-            for name_of, ones in found.items():
-                values[name_of] = [float(one.mean()) for one in ones]
-                draws[name_of] = people_draws(ones, [t.world.queries for t in tests]).round(4).tolist()
+            measured = measure_ranking(kept, tests, logistic)
+            for name_of, ones in measured.values.items():
+                by_world = np.reshape(ones, (len(tests), -1)).mean(axis=1)
+                values[f"{name_of} {title}".rstrip()] = by_world.tolist()
+                draws[f"{name_of} {title}".rstrip()] = measured.draws[name_of]
         facts = {
             "row": name,
             "loss": loss,
@@ -339,3 +310,144 @@ class _Seed:
             "b": logistic.b,
         } | facts
         self.run.add(Row(key, values, facts, bound, draws))
+
+
+def over_seeds(record: Record) -> list[Row]:
+    """Return one row per method; its values are lists over training seeds of lists over worlds.
+
+    A method that some seed has not been measured with is left out, so that all rows are about the same seeds.
+    """
+    groups: dict[str, list[Row]] = {}
+    several = len({row.facts["loss"] for row in record.rows} - {""}) > 1
+    for row in record.rows:
+        loss = row.facts["loss"]
+        name = f"{row.facts['row']}, {loss}" if loss and several else row.facts["row"]
+        groups.setdefault(name, []).append(row)
+    seeds = max((len(rows) for rows in groups.values()), default=0)
+    return [_joined(name, rows) for name, rows in groups.items() if len(rows) == seeds]
+
+
+def _joined(name: str, rows: Sequence[Row]) -> Row:
+    facts = dict(rows[0].facts)
+    if "gram" in facts:
+        facts["gram"] = float(np.mean([row.facts["gram"] for row in rows]))
+    values, draws = (
+        {key: [cast(Sequence[float], part[key]) for part in parts] for key in parts[0]}
+        for parts in ([row.values for row in rows], [row.draws for row in rows])
+    )
+    return Row(name, values, facts, rows[0].bound, draws)
+
+
+@dataclass(frozen=True)
+class Lead:
+    """By how much a method is ahead of the best baseline at some number of elements."""
+
+    elements: int
+    baseline: str
+    points: float
+    error: float
+
+
+def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
+    """Return the lead of a row over the pooled baseline that is best at each number of elements.
+
+    The baseline is chosen after the fact, which favours it; the error is that of the differences, over
+    people, worlds and seeds.
+    """
+    ours = next(row for row in rows if row.name == name)
+    loss = ours.facts["loss"]
+    pooled = [row for row in rows if row.name.startswith("Baseline") and row.facts["loss"] in ("", loss)]
+    found = []
+    for count in FACES:
+        key = ndcg_name(10, count, test)
+        best = max(pooled, key=lambda row: row.estimate(key)[0])
+        found.append(Lead(count, best.name, *ours.lead(best, key)))
+    return found
+
+
+def tables(record: Record) -> list[Table]:
+    """Return nDCG of every test, leads over the best baseline, and what was chosen."""
+    rows, elements = over_seeds(record), record.settings["elements"]
+    tests = dict.fromkeys(["", *(key.partition(" ")[2] for key in (rows[0].values if rows else ()))])
+    note = (
+        "Mean ± standard error over training seeds and test worlds. Bold: best by more than the error "
+        "of its lead; what keeps every element is excluded. G_diff: of the tested identities, over that of "
+        "random directions."
+    )
+    found = []
+    for test in tests:
+        for depth in (10, 30):
+            columns = [Column("size", "bytes", fact=True), Column("gram", "G_diff", fact=True, digits=2)]
+            columns += [Column(ndcg_name(depth, count, test), f"{count} {elements}") for count in FACES]
+            shown = [
+                replace(row, facts={**row.facts, "size": _size(row)}, bound=_keeps_all(row)) for row in rows
+            ]
+            title = f"Networks trained alike, nDCG@{depth}{f', {test}' if test else ''}"
+            found.append(result_table(title, shown, columns, note))
+    return [*found, *(_lead_table(rows, test) for test in tests), _choices_table(record, rows)]
+
+
+def _size(row: Row) -> str:
+    each = row.facts.get("bytes_per_element")
+    return f"{row.facts['bytes']:,}" if each is None else f"{each} per element"
+
+
+def _keeps_all(row: Row) -> bool:
+    return "bytes_per_element" in row.facts
+
+
+def _lead_table(rows: Sequence[Row], test: str) -> Table:
+    ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
+    cells = tuple(
+        (
+            name,
+            *(f"{lead.points:+.1f} ± {lead.error:.1f} ({lead.baseline})" for lead in leads(rows, name, test)),
+        )
+        for name in ours
+    )
+    title = f"Lead over the best pooled baseline, nDCG@10{f', {test}' if test else ''}"
+    held = [name for name in ours if name.startswith(CLAIMED) and is_reproduced(rows, name)]
+    note = (
+        f"The claim is that {CLAIMED} leads the best pooled baseline, trained with the same budget, at every "
+        "number of elements by more than twice the standard error of its lead. Here: "
+        f"{'reproduced by ' + ', '.join(held) if held else 'not reproduced in full'}."
+    )
+    return Table(title, ("method", *map(str, FACES)), cells, note=note if rows and not test else "")
+
+
+def is_reproduced(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a row leads at every number of elements by more than twice the error of its lead."""
+    return all(lead.points > 2 * lead.error for lead in leads(rows, name))
+
+
+def _choices_table(record: Record, rows: Sequence[Row]) -> Table:
+    """Return what was chosen, with the nDCG@10 of all that was tried, and the exponents learned."""
+    extra = record.extra
+    cells = []
+    if "alpha" in extra:
+        cells.append(("start of NetVLAD, alpha", f"{extra['alpha']:g}", _tried(extra["alphas"])))
+    for loss, families in extra.get("rates", {}).items():
+        for family, one in families.items():
+            cells.append(
+                (f"rate of set training, {family} ({loss})", f"{one['rate']:g}", _tried(one["tried"]))
+            )
+    for row in rows:
+        if "exponents" in row.facts and "+ W" not in row.name:
+            low, high = row.facts["exponents"]
+            cells.append((f"exponent p learned from 3, {row.name}", f"{low:.2f} to {high:.2f}", ""))
+    return Table(
+        "Chosen on validation identities", ("what", "chosen", "nDCG@10 of those tried"), tuple(cells)
+    )
+
+
+def _tried(found: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}: {quality}" for name, quality in found.items())
+
+
+def write_claim(record: Record, page: Path) -> Path:
+    """Put tables and figure into a page; a run with several losses, or without parts, has its own section."""
+    losses = {row.facts["loss"] for row in record.rows} - {""}
+    parts = any(row.facts["row"] in {variant.name for variant in WITHOUT} for row in record.rows)
+    subject = record.settings["elements"] + (" by parts" if parts or len(losses) > 1 else "")
+    name, title = f"claim-{subject.replace(' ', '-')}", f"The paper's claim on {subject}"
+    return write_section(page, name, title, record, tables(record), "setnet train claim")

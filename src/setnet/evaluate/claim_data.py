@@ -1,4 +1,4 @@
-"""What the paper's claim is tried on: domains, representations of a set, described elements."""
+"""What the paper's claim is tried on: pictures of faces and of characters, and what networks make of them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setnet.evaluate.methods import coded_elements
-from setnet.evaluate.one_face import gram_difference, identity_descriptors
+from setnet.evaluate.orthogonality import gram_difference, identity_descriptors
 from setnet.evaluate.people import half_of
-from setnet.evaluate.ranking_calibration import best_ranking
+from setnet.evaluate.ranking_calibration import best_logistic
+from setnet.evaluate.representations import set_vectors, vector_similarities
 from setnet.evaluate.stress_trial import (
-    FACES,
     PairSimilarities,
+    Representation,
     StressTest,
     StressWorld,
-    element_similarities,
-    set_similarities,
-    set_vectors,
+    measure_ranking,
     stress_world,
-    vector_similarities,
 )
-from setnet.heads import Aggregator, unit
+from setnet.heads import Aggregator
 from setnet.train import FaceArray, NetworkAggregator, SetNetwork, TrainingSettings, new_backbone
 from setnet.train.faces import FaceSource, align_crops
 from setnet.train.glyphs import Glyphs, GlyphSource, load_glyphs
@@ -169,47 +165,7 @@ def test_world(source: FaceSource, labelled: int, sets: int, number: int) -> Str
 Floats = NDArray[np.float32]
 
 
-class Way(Protocol):
-    """A way of keeping sets."""
-
-    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
-        """Yield the similarities of queries with sets, by number of elements."""
-
-
-@dataclass(frozen=True)
-class SetVectors:
-    """One vector per set."""
-
-    aggregator: Aggregator
-
-    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
-        """Yield the similarities of queries with sets, by number of elements."""
-        return set_similarities(self.aggregator, test)
-
-
-@dataclass(frozen=True)
-class EveryElement:
-    """Every element, in so many bits per dimension."""
-
-    bits: int
-
-    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
-        """Yield the similarities of queries with sets, by number of elements."""
-        return element_similarities(test, FACES, unit, coded_elements(self.bits))
-
-
-@dataclass(frozen=True)
-class ElementVectors:
-    """Every element kept as the vector that a network makes of it alone: what is left before any pooling."""
-
-    network: SetNetwork
-
-    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
-        """Yield the similarities of queries with sets, by number of elements."""
-        return element_similarities(test, FACES, NetworkAggregator(self.network, "").describe)
-
-
-class Pooled:
+class CachedPooling:
     """A trained network's set vectors, which whitening after aggregation only maps: pooled once for all."""
 
     def __init__(self, network: SetNetwork) -> None:
@@ -222,7 +178,7 @@ class Pooled:
         if test not in self._known:
             plain = NetworkAggregator(self._network, "")
             queries = plain.describe(test.world.descriptors[test.examples])
-            self._known[test] = queries, [set_vectors(plain, test.world, size) for size in FACES]
+            self._known[test] = queries, [*set_vectors(plain, test)]
         self._network.after = after
         queries, sets = self._known[test]
         for vectors in sets:
@@ -232,7 +188,7 @@ class Pooled:
                 yield vector_similarities(*(after(torch.from_numpy(v)).numpy() for v in (queries, vectors)))
 
 
-def forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
+def row_variants(variant: Variant) -> Iterator[tuple[str, str | None]]:
     """Yield a variant's rows: as it is, whitened, and for averages also whitened after aggregation."""
     yield variant.name, None
     if variant.aggregator == "average":
@@ -242,19 +198,21 @@ def forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
         yield f"{variant.name} + W", "after"
 
 
-def formed(network: SetNetwork, pooled: Pooled, place: str | None, size: int, described: Described) -> Pooled:
-    """Give `network` the whitening of a form; return how its sets are kept."""
+def whitened(
+    network: SetNetwork, pooled: CachedPooling, place: str | None, size: int, described: Described
+) -> CachedPooling:
+    """Give `network` the whitening of a row; return how its sets are kept."""
     network.before = network.after = None
     if place is not None:
         whiten(network, *described.sample, (size,), place)
-    return Pooled(network) if place == "before" else pooled
+    return CachedPooling(network) if place == "before" else pooled
 
 
-def quality(way: Way, described: Described) -> float:
+def validation_quality(kept: Representation, described: Described) -> float:
     """Return the nDCG@10 of validation identities, calibrated on another draw of them: mean over sizes."""
     fitted, judged = described.validation
-    logistic = best_ranking(way.similarities(fitted), fitted)
-    return float(np.mean([judged.ndcg(one, logistic) for one in way.similarities(judged)]))
+    logistic = best_logistic(kept, fitted)
+    return float(np.mean([*measure_ranking(kept, [judged], logistic).values.values()]))
 
 
 WHITENED = 10_000  # pictures that whitening and lifts are fitted on, at most

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import choice_error
-from setnet.evaluate.inputs import OnProgress, running
 from setnet.evaluate.people import Distance, Similarities, distance, divided, read_people, similarities
-from setnet.evaluate.record import Record, Row, fingerprinted
+from setnet.evaluate.record import Record, Row, Run
+from setnet.evaluate.settings import Settings as BaseSettings
+from setnet.evaluate.settings import experiment, option, setting
+from setnet.evaluate.tables import Table
 from setnet.heads import unit
 from setnet.train import VirtualPeople
+
+TITLE = "Virtual people against real ones"
 
 PEOPLE, FACES_EACH = 3000, 4
 
@@ -84,43 +87,33 @@ def fit_virtual(
     return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))
 
 
-def fit_people(
-    descriptors: Path,
-    *,
-    half: str = "test",
-    out: Path | None = None,
-    seed: int = 0,
-    json: Path | None = None,
-    progress: OnProgress | None = None,
-) -> Record:
-    """Fit virtual people to the real ones of a descriptor file, and compare the two kinds of similarity.
+@dataclass(frozen=True, kw_only=True)
+class Settings(BaseSettings):
+    """Fit virtual people to real ones and show how alike the similarities are."""
 
-    Parameters
-    ----------
-    half
-        Fit on ``"test"``, ``"train"`` or ``"all"`` people of the file.
-    out
-        Where to write the parameters, for `Inputs.people`.
-    """
-    if half not in ("test", "train", "all"):
-        raise choice_error("half", half, ["test", "train", "all"])
-    people = read_people(descriptors)
-    settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
-    with running("fit", settings, json, progress, 2) as run:
-        if half != "all":
-            people = getattr(divided(people, "", seed), half)
-        run.say("fitting")
-        found = fit_virtual(people.descriptors, people.labels, seed)
-        if out is not None:
-            replace(found.model, half=half).save(out)
-        run.note(
-            world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
-            person_spread=found.model.person_spread,
-            face_spread=found.model.face_spread,
-        )
-        run.add(_row("one person", found.real.same, found.virtual.same, found.same))
-        run.add(_row("different people", found.real.different, found.virtual.different, found.different))
-    return run.record()
+    descriptors: Path = field(metadata=option("Descriptor file.", metavar="FILE.npz", is_argument=True))
+    out: Path | None = setting(None, "Write the parameters here.", metavar="PEOPLE.npz", counts=False)
+    half: str = setting("test", "test, train, or all people.", choices=("test", "train", "all"))
+
+
+@experiment("fit")
+def run(run: Run, settings: Settings) -> None:
+    """Fit virtual people to the real ones of a descriptor file, and compare the two kinds of similarity."""
+    people = read_people(settings.descriptors)
+    if settings.half != "all":
+        people = getattr(divided(people, "", settings.seed), settings.half)
+    run.total = 2
+    run.say("fitting")
+    found = fit_virtual(people.descriptors, people.labels, settings.seed)
+    if settings.out is not None:
+        replace(found.model, half=settings.half).save(settings.out)
+    run.note(
+        world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
+        person_spread=found.model.person_spread,
+        face_spread=found.model.face_spread,
+    )
+    run.add(_row("one person", found.real.same, found.virtual.same, found.same))
+    run.add(_row("different people", found.real.different, found.virtual.different, found.different))
 
 
 def _row(name: str, real: NDArray[np.floating], virtual: NDArray[np.floating], apart: Distance) -> Row:
@@ -135,3 +128,18 @@ def _row(name: str, real: NDArray[np.floating], virtual: NDArray[np.floating], a
         "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
     }
     return Row(name, facts=facts | asdict(apart))
+
+
+def tables(record: Record) -> list[Table]:
+    """Return how alike the similarities are."""
+    cells = tuple(
+        (
+            row.name,
+            *(f"{row.facts[key]:.3f}" for key in ("real", "real_sd", "virtual", "virtual_sd")),
+            f"{row.facts['wasserstein']:.4f}",
+            f"{row.facts['kolmogorov']:.4f}",
+        )
+        for row in record.rows
+    )
+    columns = ("pairs", "real mean", "sd", "virtual mean", "sd", "Wasserstein", "Kolmogorov-Smirnov")
+    return [Table("Similarities of real and of virtual people", columns, cells)]

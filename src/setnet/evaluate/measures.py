@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import LabelledPeople
 
 NEVER = 1000.0  # rank given to a first full match that is not among the hits
 
@@ -156,110 +155,7 @@ def _resampled(values: Floats, people: Groups, times: int, rng: np.random.Genera
     return np.asarray(means.reshape(DRAWS, times))
 
 
-@dataclass(frozen=True, slots=True)
-class GroupQuality:
-    """Measures of groups against the ground truth.
-
-    Attributes
-    ----------
-    precision, recall
-        BCubed (Bagga and Baldwin 1998): of the faces in a face's group, the share that are of its person; of
-        its person's faces, the share that are in its group; the mean over all faces.
-    found
-        The share of people with two faces or more of whom half the faces or more are in one group, which is
-        of nobody else to a tenth or more.
-    """
-
-    precision: float
-    recall: float
-    found: float
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return 2 * self.precision * self.recall / (self.precision + self.recall)
-
-
-def group_quality(groups: ArrayLike, people: ArrayLike) -> GroupQuality:
-    """Compare the group of each face with whose face it is.
-
-    >>> group_quality([0, 0, 0, 1], ["ann", "ann", "ben", "ben"])
-    GroupQuality(precision=0.6666666666666666, recall=0.75, found=0.5)
-    """
-    group, group_size = _numbered(groups)
-    person, person_size = _numbered(people)
-    pair, place, shared = np.unique(
-        group * len(person_size) + person, return_inverse=True, return_counts=True
-    )
-    pure = shared / group_size[pair // len(person_size)]
-    owner = pair % len(person_size)
-    whole = shared / person_size[owner]
-    several = person_size > 1
-    seen = np.zeros(len(person_size), bool)
-    seen[owner[(pure > 0.9) & (whole >= 0.5)]] = True
-    found = float(seen[several].mean()) if several.any() else 1.0
-    return GroupQuality(float(pure[place].mean()), float(whole[place].mean()), found)
-
-
-def pairwise_agreement(one: ArrayLike, other: ArrayLike) -> float:
-    """Return the share of pairs together in either of two groupings that are together in both (Jaccard).
-
-    >>> pairwise_agreement([0, 0, 0, 1], [5, 5, 7, 7])
-    0.25
-    """
-    first, first_size = _numbered(one)
-    second, second_size = _numbered(other)
-    both = np.unique(first * len(second_size) + second, return_counts=True)[1]
-    pairs = [float((sizes * (sizes - 1)).sum()) for sizes in (both, first_size, second_size)]
-    either = pairs[1] + pairs[2] - pairs[0]
-    return pairs[0] / either if either else 1.0
-
-
-def _numbered(values: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    _, numbers, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return numbers.astype(np.int64), sizes.astype(np.int64)
-
-
-ROWS_AT_ONCE = 512
-
-
-def true_match_rates(people: LabelledPeople, rates: Sequence[float]) -> NDArray[np.float64]:
-    """Return (rates, people): the percentage of each person's pairs of faces accepted at a false match rate.
-
-    The threshold of a rate is what that share of all impostor pairs exceeds; people are those with two faces
-    or more, in order of names.
-
-    >>> rows = np.eye(3, dtype=np.float32)[[0, 0, 1, 2]]
-    >>> true_match_rates(LabelledPeople(rows, np.array(["a", "a", "b", "c"])), [0.1]).tolist()
-    [[100.0]]
-    """
-    groups = people.groups(2)
-    impostors = np.concatenate([*_impostors(people), np.empty(0, np.float32)])
-    if not groups or not len(impostors):
-        raise InvalidInputError("verification needs two faces of one person and a face of another")
-    bars = np.quantile(impostors, 1.0 - np.asarray(rates, np.float64), method="higher")
-    accepted = [[100.0 * (genuine > bar).mean() for genuine in _genuine(people, groups)] for bar in bars]
-    return np.array(accepted)
-
-
 def match_rate_draws(accepted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (rates, draws): the mean over people in resamples of them; thresholds stay as they are."""
     everyone = [(number,) for number in range(accepted.shape[1])]
     return np.array([people_draws([each], [everyone]) for each in accepted])
-
-
-def _impostors(people: LabelledPeople) -> Iterator[NDArray[np.float32]]:
-    """Yield the similarities of all pairs of faces of different people; an unknown face is like no other."""
-    rows, labels = people.descriptors, people.labels
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        some, own = rows[start : start + ROWS_AT_ONCE], labels[start : start + ROWS_AT_ONCE]
-        later = np.arange(len(rows))[None, :] > np.arange(start, start + len(some))[:, None]
-        other = (own[:, None] != labels[None, :]) & later
-        yield (some @ rows.T)[other]
-
-
-def _genuine(people: LabelledPeople, groups: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.float32]]:
-    """Yield the similarities of all pairs of faces of each person."""
-    for group in groups:
-        own = people.descriptors[group]
-        yield (own @ own.T)[np.triu_indices(len(group), 1)]

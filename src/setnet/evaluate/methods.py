@@ -1,26 +1,30 @@
-"""The methods that are compared: heads, baselines and codes of elements."""
+"""The methods that are compared: heads and pooled baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.people import LabelledPeople
-from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements, with_distractors
-from setnet.evaluate.record import fingerprinted
-from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
-from setnet.heads import Aggregator, Logistic, Mean, SetNet, codec, unit
-from setnet.heads.bit_codes import BitCodec
+from setnet.evaluate.ranking_calibration import best_logistic, with_distractors
+from setnet.evaluate.record import fingerprint
+from setnet.evaluate.representations import EveryElement, SetVectors
+from setnet.evaluate.stress_trial import DISTRACTORS, StressTest, stress_world
+from setnet.heads import Aggregator, Logistic, Mean, SetNet, unit
 from setnet.heads.shipped import head_path, shipped_names
 from setnet.heads.tensor_file import read_texts
 from setnet.heads.whitening import Whitening, fit_whitening
+
+if TYPE_CHECKING:
+    from setnet.train import NetworkAggregator
 
 
 @cache
@@ -52,48 +56,6 @@ class Whitened(Aggregator):
         if self.where == "before":
             return self.inner.pool(self.whitening(elements), counts)
         return self.whitening(self.inner.pool(elements, counts))
-
-
-CODE_BITS = (8, 4, 1)
-
-
-def coded_elements(bits: int) -> Callable[[Floats], Floats]:
-    """Return what turns unit descriptors into what is left of them at 32, 8, 4 or 1 bit per dimension.
-
-    A query in floats has the same product with the result as with the codes. One bit is RaBitQ's, around the
-    mean of the descriptors; rows of zeros stand for none.
-    """
-    return _one_bit if bits == 1 else partial(_rounded, bits=bits)
-
-
-def code_name(bits: int) -> str:
-    """Return the name of element codes in tables.
-
-    >>> code_name(4), code_name(1)
-    ('element codes, 4 bits', 'element codes, 1 bit')
-    """
-    return f"element codes, {bits} bit{'s' * (bits > 1)}"
-
-
-def element_bytes(dim: int, bits: int) -> int:
-    """Return the bytes of an element: its code, and at one bit a factor of two bytes.
-
-    >>> [element_bytes(128, bits) for bits in (32, 8, 4, 1)]
-    [512, 128, 64, 18]
-    """
-    return codec.row_bytes(dim, bits) + 2 * (bits == 1)
-
-
-def _rounded(rows: Floats, bits: int) -> Floats:
-    return codec.decode(codec.encode(rows, bits), rows.shape[1], bits)
-
-
-def _one_bit(rows: Floats) -> Floats:
-    used = np.abs(rows).max(axis=1) > 0
-    one_bit = BitCodec(rows[used].mean(axis=0) if used.any() else np.zeros(rows.shape[1], np.float32))
-    out = np.zeros_like(rows)
-    out[used] = one_bit.decode(*one_bit.encode(rows[used]))
-    return out
 
 
 PAPER_P = 1.43  # what the paper's network learned (section 5.2)
@@ -136,7 +98,7 @@ class Methods:
 
     train: LabelledPeople
     seed: int = 0
-    heads: Sequence[str] = field(default_factory=tuple)
+    heads: Sequence[str] = ()
     fitting_sets: int = 6000
 
     def names(self) -> list[str]:
@@ -169,12 +131,12 @@ class Methods:
         """Whether there are enough descriptors to fit a whitening on."""
         return len(self.train.descriptors) > self.train.dim
 
-    def chosen(self, wanted: Sequence[str] | None) -> list[str]:
+    def chosen(self, wanted: Sequence[str] = ()) -> list[str]:
         """Return the wanted names and the given heads, all names by default; an unknown one is an error."""
         valid = [*self.names(), *self.not_applicable]
         for head in self.heads:
             self._fits(load_head(head))
-        for name in wanted or []:
+        for name in wanted:
             if name not in valid:
                 base = name.removesuffix(" +W after")
                 if base in shipped_names() or Path(base).suffix == ".safetensors":
@@ -184,7 +146,7 @@ class Methods:
                 raise choice_error("method", name, valid)
         return list(dict.fromkeys([*wanted, *self.heads])) if wanted else self.names()
 
-    def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
+    def chosen_heads(self, wanted: Sequence[str] = ()) -> list[str]:
         """Return the wanted heads: of one face, the baselines are the descriptor itself."""
         heads = self.head_names()
         return [name for name in self.chosen(wanted) if name in heads]
@@ -192,7 +154,7 @@ class Methods:
     def make(self, name: str) -> Method:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
-        logistic = calibrated(aggregator, self._fitting_world)
+        logistic = best_logistic(SetVectors(aggregator), self._fitting)
         return Method(name, aggregator, logistic, _note(name, aggregator))
 
     @cached_property
@@ -200,14 +162,17 @@ class Methods:
         """Whitening of single descriptors."""
         return fit_whitening(self.train.descriptors)
 
+    def elements(self, whitened: bool = False, bits: int = 32) -> EveryElement:
+        """Return every element kept, as it is or whitened, at so many bits."""
+        return EveryElement(bits, self.whitening if whitened else unit)
+
     def element_logistic(self, whitened: bool = False, bits: int = 32) -> Logistic:
-        """Return the (w, b) fitted to single descriptors, as they are or whitened, at so many bits."""
-        change = self.whitening if whitened else unit
-        return calibrated_elements(self._fitting_world, change=change, stored=coded_elements(bits))
+        """Return the (w, b) fitted to every element kept in that way."""
+        return best_logistic(self.elements(whitened, bits), self._fitting)
 
     @cached_property
-    def _fitting_world(self) -> StressWorld:
-        return stress_world(
+    def _fitting(self) -> StressTest:
+        world = stress_world(
             self.train.descriptors,
             with_distractors(self.train.labels, self.seed, DISTRACTORS),  # of a data set without strangers
             sets=self.fitting_sets,
@@ -215,6 +180,7 @@ class Methods:
             repeats=2,
             seed=self.seed + 1,
         )
+        return StressTest(world)
 
     def aggregator(self, name: str) -> Aggregator:
         """Return what makes the set vectors of a method, its score not fitted."""
@@ -244,8 +210,6 @@ class Methods:
 
     @cached_property
     def _learned_mean(self) -> Aggregator:
-        from setnet.evaluate.learned_mean import learned_mean
-
         return learned_mean(self.train, self.seed)
 
     def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
@@ -281,6 +245,34 @@ def _generalised_mean(dim: int, signed: bool) -> Aggregator:
     return NetworkAggregator(SetNetwork(Descriptors(dim), mean), f"gm-{PAPER_P:g}")
 
 
+def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = 1000) -> NetworkAggregator:
+    """Return the generalised mean with p per dimension, trained on descriptors of people (section 5.2).
+
+    From p = 3, on sets of two, by the loss of equation 2, as in the paper.
+    """
+    from setnet.train import NetworkAggregator, SetNetwork
+    from setnet.train.aggregators import GeneralisedMean
+    from setnet.train.backbones import Descriptors
+    from setnet.train.loop import train_loop
+    from setnet.train.settings import SetSettings
+    from setnet.train.sources import DescriptorSource
+    from setnet.train.training import set_step_loss
+
+    source = DescriptorSource(people.descriptors, people.labels)
+    mean = GeneralisedMean(people.dim, per_dimension=True)
+    network = SetNetwork(Descriptors(people.dim), mean)
+    # Of fixed descriptors p moves slowly: at the rates of a network it would stay at 3.
+    schedule = SetSettings(steps, rate=1.0, weight_decay=0.0, drops=(), identities=min(84, source.people))
+    train_loop(
+        "gm per dim",
+        network,
+        lambda step: set_step_loss(network, source, schedule, seed, step),
+        schedule,
+        on_step=lambda step, loss: mean.p.data.clamp_(min=1.0),  # nearer to 0 there is no mean any more
+    )
+    return NetworkAggregator(network, "gm per dim")
+
+
 def _note(name: str, aggregator: Aggregator) -> str:
     """Return what a method is, in words."""
     inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
@@ -292,4 +284,4 @@ def _note(name: str, aggregator: Aggregator) -> str:
 def _head_note(name: str) -> str:
     """Return which head it is, by its fingerprint: a retrained head may have the same name."""
     head = name.removesuffix(" +W after")
-    return f"head {fingerprinted(head_path(head) if head in shipped_names() else Path(head))}"
+    return f"head {fingerprint(head_path(head) if head in shipped_names() else Path(head))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import unit
 from setnet.library import read_descriptors
+from setnet.library.calibration import LabelledFaces
+from setnet.library.descriptor_files import refuse_two_models
 from setnet.train import VirtualPeople
 
 ERRATA_FILE = Path(__file__).parent / "data" / "lfw_errata.json"
@@ -45,8 +47,8 @@ def photo_key(path: str) -> str:
     return "/".join(PurePath(path).parts[-2:])
 
 
+# Made once at random, alike for people with one, two and three or more photos.
 SPLIT_FILE = Path(__file__).parent / "data" / "lfw_split.json"
-SEED = 20
 
 
 @dataclass(frozen=True)
@@ -85,19 +87,6 @@ def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
             "expected labels such as 'George_W_Bush'"
         )
     return rows
-
-
-def make_split(photos: Mapping[str, int], seed: int = SEED) -> Split:
-    """Divide people at random, alike for those with one, two and three or more photos."""
-    rng = np.random.default_rng(seed)
-    train: list[str] = []
-    test: list[str] = []
-    for low, high in ((3, np.inf), (2, 2), (1, 1)):
-        names = np.array(sorted(name for name, count in photos.items() if low <= count <= high), dtype=object)
-        rng.shuffle(names)
-        train += list(names[: len(names) // 2])
-        test += list(names[len(names) // 2 :])
-    return Split(frozenset(train), frozenset(test))
 
 
 LEAST_PEOPLE = 6
@@ -210,6 +199,84 @@ def virtual_halves(path: Path | None, difficulty: float, seed: int, people: int 
 
 def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:
     return LabelledPeople(people.descriptors[rows], people.labels[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingFaces:
+    """Faces of people, as their photos are and in degraded copies; `labelled` has wrong labels too."""
+
+    faces: LabelledFaces
+    degraded: dict[str, LabelledFaces]
+    labelled: LabelledFaces
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    people: LabelledPeople
+    keys: list[str]
+    quality: NDArray[np.float32]
+    right: NDArray[np.bool_]
+
+
+def read_matching_faces(
+    path: Path, degraded: Sequence[Path] = (), seed: int = 0
+) -> tuple[MatchingFaces, MatchingFaces, str]:
+    """Return faces to fit on, faces to test on, and in words what they are."""
+    refuse_two_models([path, *degraded])
+    plain = _read(path)
+    worse = {copy.stem: _read(copy) for copy in degraded}
+    halves = divided(plain.people, path.name, seed)
+    train, test = (
+        _half(plain, worse, set(half.labels.tolist()) - {""}) for half in (halves.train, halves.test)
+    )
+    return train, test, halves.name
+
+
+def faces_of_people(people: LabelledPeople) -> MatchingFaces:
+    """Return people who have descriptors only; everybody unknown is a person of their own."""
+    faces = LabelledFaces(people.descriptors, _owners(people.labels))
+    return MatchingFaces(faces, {}, faces)
+
+
+def _read(path: Path) -> _File:
+    people = read_people(path)
+    n = len(people.labels)
+    with np.load(path, allow_pickle=False) as file:
+        paths = file["paths"].tolist() if "paths" in file else None
+        quality = file["quality"] if "quality" in file else np.full((n, 6), np.nan)
+    if quality.shape != (n, 6) or (paths is not None and len(paths) != n):
+        raise InvalidInputError(f"{path}: 'paths' or 'quality' does not fit its {n} descriptors")
+    _, right = corrected(people.labels, paths)
+    keys = [str(i) for i in range(n)] if paths is None else [photo_key(p) for p in paths]
+    return _File(people, keys, quality.astype(np.float32), right)
+
+
+def _half(plain: _File, worse: dict[str, _File], names: set[str]) -> MatchingFaces:
+    rows = np.flatnonzero(np.isin(plain.people.labels, sorted(names)))
+    labelled = _faces(plain, rows, plain.people.labels)
+    labels, _ = corrected(plain.people.labels, None)
+    rows = rows[plain.right[rows]]
+    faces = _faces(plain, rows, labels)
+    degraded = {}
+    for name, copy in worse.items():
+        place = {key: i for i, key in enumerate(copy.keys)}
+        both = [(row, place[plain.keys[row]]) for row in rows.tolist() if plain.keys[row] in place]
+        if not both:
+            raise InvalidInputError(f"{name}: no photo of it is a copy of one of the descriptor file")
+        here, there = (np.array(side) for side in zip(*both, strict=True))
+        of_copy = _faces(copy, there, copy.people.labels)
+        degraded[name] = replace(of_copy, owner=_owners(labels[here]), shown=plain.people.descriptors[here])
+    return MatchingFaces(faces, degraded, labelled)
+
+
+def _faces(file: _File, rows: NDArray[np.int64], labels: NDArray[np.str_]) -> LabelledFaces:
+    return LabelledFaces(file.people.descriptors[rows], _owners(labels[rows]), file.quality[rows])
+
+
+def _owners(labels: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return a number for each person; an empty label is a person of its own."""
+    unique = np.array([label or f"\0{i}" for i, label in enumerate(labels.tolist())])
+    return np.unique(unique, return_inverse=True)[1].astype(np.int64)
 
 
 Floats = NDArray[np.float32]

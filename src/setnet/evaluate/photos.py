@@ -1,386 +1,235 @@
-"""Photos made for experiments: composed groups of people, degraded and edited copies."""
+"""End-to-end search: composed group photos are indexed and searched by a library, detector included."""
 
 from __future__ import annotations
 
-import json
-import math
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, choice_error
-from setnet.evaluate.people import half_of, read_press_photos, read_split
-from setnet.sandbox import unordered_map
-from setnet.system import usable_cores
-from setnet.train import TrainingSettings
-from setnet.train.faces import FacePhotos, identity_photos
-from setnet.train.sface import SFace
-from setnet.train.sources import cache_features
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.evaluate.album import Album, compose_album, read_album
+from setnet.evaluate.measures import Measured, ndcg, ranking_measures
+from setnet.evaluate.record import Record, Row, Run, mean_and_error
+from setnet.evaluate.settings import Settings as BaseSettings
+from setnet.evaluate.settings import experiment, option, setting
+from setnet.evaluate.tables import CAPTION, Column, Table, result_table
+from setnet.library import Library, QueryPerson
 
-Pixels = NDArray[np.uint8]
+TITLE = "End-to-end search, detector included"
 
-
-def _coarse(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
-    height, width = photo.shape[:2]
-    scale = rng.uniform(0.3, 0.6)
-    small = cv2.resize(photo, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    light = (cv2.resize(small, (width, height)) / 255.0) ** rng.uniform(0.5, 2.0) * rng.uniform(0.6, 1.2)
-    light = (light + rng.normal(0, 0.03, light.shape)) * rng.uniform(0.85, 1.15, 3)
-    return _pixels(light), int(rng.integers(20, 60))
-
-
-def _shaken(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
-    height, width = photo.shape[:2]
-    length, angle = int(rng.integers(3, 10)), rng.uniform(0, math.pi)
-    trace = np.zeros((length * 2 + 1,) * 2, np.float32)
-    ends = [round(length + sign * length / 2 * f(angle)) for sign in (-1, 1) for f in (math.cos, math.sin)]
-    cv2.line(trace, (ends[0], ends[1]), (ends[2], ends[3]), 1.0)
-    blurred = cv2.filter2D(photo, -1, trace / trace.sum())
-    turn = cv2.getRotationMatrix2D((width / 2, height / 2), rng.uniform(-20, 20), rng.uniform(0.7, 1.0))
-    turned = cv2.warpAffine(blurred, turn, (width, height), borderMode=cv2.BORDER_REFLECT)
-    light = (turned / 255.0 - 0.5) * rng.uniform(0.4, 1.0) + rng.uniform(0.35, 0.65)
-    if rng.random() < 0.5:  # a bar as wide as a hand, somewhere over the middle
-        top = int(height * rng.uniform(0.3, 0.65))
-        light[top : top + height // 12, width // 4 : width * 3 // 4] = rng.uniform(0, 1, 3)
-    return _pixels(light), 90
-
-
-def _small(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
-    height, width = photo.shape[:2]
-    scale = math.exp(rng.uniform(math.log(0.2), math.log(0.9)))
-    small = cv2.resize(photo, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    top, left = (height - small.shape[0]) // 2, (width - small.shape[1]) // 2
-    wall = np.full_like(photo, 128)
-    wall[top : top + small.shape[0], left : left + small.shape[1]] = small
-    return wall, 90
-
-
-KINDS: dict[str, Callable[[Pixels, np.random.Generator], tuple[Pixels, int]]] = {
-    "coarse": _coarse,
-    "shaken": _shaken,
-    "small": _small,
-}
-
-
-def degraded(photo: Pixels, kind: str, seed: int) -> tuple[Pixels, int]:
-    """Return a degraded copy of a photo and the JPEG quality to store it with."""
-    return KINDS[kind](photo, np.random.default_rng(seed))
-
-
-def degrade_photos(photos: Path, out: Path, kind: str = "coarse") -> int:
-    """Write a degraded copy of every JPEG photo below a folder; return how many there are.
-
-    The copy is the same for the same name and kind.
-    """
-    if kind not in KINDS:
-        raise choice_error("kind", kind, sorted(KINDS))
-    names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
-    if not names:
-        raise InvalidInputError(f"{photos} holds no .jpg photos: give a folder of photos")
-    copy = partial(_copy, photos=photos, out=out, kind=kind)
-    return sum(unordered_map(copy, names, usable_cores()))  # OpenCV lets other threads work beside it
-
-
-def _pixels(light: NDArray[Any]) -> Pixels:
-    return np.asarray(np.clip(light, 0, 1) * 255, dtype=np.uint8)
-
-
-def _copy(name: str, photos: Path, out: Path, kind: str) -> int:
-    photo = cv2.imread(str(photos / name))
-    if photo is None:
-        raise InvalidInputError(f"{photos / name} is not a photo that can be read")
-    copy, quality = degraded(np.asarray(photo, np.uint8), kind, zlib.crc32(name.encode()))
-    (out / name).parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(out / name), copy, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return 1
-
-
-WIDTH, HEIGHT = 1280, 720
-SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
-LEAST_TO_QUERY = 4
-TRUTH = "truth.json"
+MODES = ("exact", "fast", "set")
+DETECTED = "detector only, faces recognised without error"
+PICTURES = "lfw"
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A person in a composed photo: who, from which picture, and where the middle of the face is."""
+class _Query:
+    """Two or three people, and the relevance of each photo for them."""
 
-    person: str
-    picture: str
-    x: float
-    y: float
-    side: float
+    people: tuple[str, ...]
+    relevance: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Album:
-    """The composed photos, and for each person that may be queried the pictures to query with."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(BaseSettings):
+    """End-to-end, detector included: group photos composed of LFW pictures, indexed and searched."""
 
-    folder: Path
-    photos: Mapping[str, tuple[Placed, ...]]
-    query_pictures: Mapping[str, tuple[str, ...]]
-
-
-def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 0) -> Album:
-    """Compose ``count`` photos in ``folder``, or read them when they are there already.
-
-    Groups follow LFW's press photos: the people of one such photo stand together, others join until the group
-    has two to six. Only people of the test half are used. People of four pictures or more can be queried:
-    half of their pictures stand in photos, half are for queries.
-    """
-    plan = {"count": count, "seed": seed}
-    if (folder / TRUTH).is_file():
-        album, made = _read(folder)
-        if made != plan:
-            raise InvalidInputError(
-                f"{folder} holds an album of {made}, requested was {plan}: choose another folder"
-            )
-        return album
-    rng = np.random.default_rng(seed)
-    pictures = lfw_pictures(lfw)
-    inside, query_pictures = {}, {}
-    for name, files in pictures.items():
-        mixed = [files[i] for i in rng.permutation(len(files))]
-        half = len(files) // 2 if len(files) >= LEAST_TO_QUERY else 0
-        inside[name] = mixed[half:]
-        if half:
-            query_pictures[name] = tuple(mixed[:half])
-    groups = _press_groups(lists, set(pictures))
-    photos: dict[str, tuple[Placed, ...]] = {}
-    with storage_errors(folder, "cannot compose photos in "):
-        (folder / "photos").mkdir(parents=True, exist_ok=True)
-        for number in range(count):
-            people = _group(groups, sorted(query_pictures), rng)
-            name = f"group_{number:04}.jpg"
-            photos[name] = _compose(lfw, folder / "photos" / name, people, inside, rng)
-        album = Album(folder, photos, query_pictures)
-        stored = {
-            "plan": plan,
-            "photos": {name: [asdict(p) for p in placed] for name, placed in photos.items()},
-            "query_pictures": query_pictures,
-        }
-        (folder / TRUTH).write_text(json.dumps(stored), encoding="utf-8")  # last: it says that all are there
-    return album
+    lfw: Path = field(
+        metadata=option("LFW's folder of identities.", metavar="LFW", is_argument=True, counts=False)
+    )
+    lists: Path = field(metadata=option("LFW's multi_person_photos.json.", metavar="FILE.json", counts=False))
+    work: Path = field(
+        metadata=option("Composed photos and their library are kept here.", metavar="DIR", counts=False)
+    )
+    count: int = setting(400, "Photos to compose.", minimum=10)
+    queries: int = setting(60, "How many queries.", minimum=1)
+    repeats: int = setting(3, "With other query faces each time.", minimum=1)
 
 
-def read_album(folder: Path) -> Album:
-    """Return an album composed before."""
-    if not (folder / TRUTH).is_file():
-        raise InvalidInputError(f"{folder} holds no composed photos: make them with `setnet evaluate photos`")
-    return _read(folder)[0]
+@experiment("photos")
+def run(run: Run, settings: Settings) -> None:
+    """Measure search in group photos composed of LFW pictures, and where the points are lost."""
+    run.total = len(MODES) + 1
+    run.say("composing photos")
+    album = compose_album(settings.lfw, settings.lists, settings.work, settings.count, settings.seed)
+    queries = _queries(album, settings.queries, settings.seed)
+    run.note(
+        world=f"{len(album.photos)} group photos composed of LFW pictures of test-half people",
+        lfw=str(settings.lfw),
+    )
+    run.say("indexing photos")
+    started = time.monotonic()
+    with Library.open_or_create(settings.work / "library") as library:
+        if library.index([settings.work / "photos"]).added:
+            run.note(indexing_seconds=round(time.monotonic() - started, 1))
+        faces = _Examples(settings.lfw, album, library)
+        found = _found_people(album, library)
+        run.note(
+            faces_placed=sum(map(len, album.photos.values())),
+            faces_found=sum(map(len, found.values())),
+            queries=len(queries),
+        )
+        detected = _detector_values(queries, found, settings.repeats)
+        run.add(Row(DETECTED, detected.values, bound=True, draws=detected.draws))
+        for mode in MODES:
+            if not run.has(mode):
+                run.say(mode)
+                run.add(_mode_row(mode, queries, library, faces, settings.repeats))
+    run.note(losses=_losses(run))
 
 
-def _read(folder: Path) -> tuple[Album, Mapping[str, Any]]:
-    stored = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
-    photos = {name: tuple(Placed(**p) for p in placed) for name, placed in stored["photos"].items()}
-    query_pictures = {name: tuple(files) for name, files in stored["query_pictures"].items()}
-    return Album(folder, photos, query_pictures), stored["plan"]
+def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list[tuple[Path, float]]:
+    """Write contact sheets of the best five photos for some queries; return them with their nDCG@5."""
+    from setnet.library import contact_sheet
+
+    album = read_album(work)
+    note = work / PICTURES
+    if not note.is_file():
+        raise InvalidInputError(f"{work} was not made by `setnet evaluate photos`: run it first")
+    lfw = Path(note.read_text(encoding="utf-8"))
+    written = []
+    out.mkdir(parents=True, exist_ok=True)
+    with Library.open(work / "library") as library:
+        faces = _Examples(lfw, album, library)
+        # queries with most full matches show most
+        candidates = _queries(album, 500, seed)
+        candidates.sort(key=lambda q: -list(q.relevance.values()).count(len(q.people)))
+        for number, query in enumerate(candidates[:count], 1):
+            answer = library.find(faces.people(query, 0), k=5, mode="fast")
+            ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
+            quality = float(ndcg(ranked, [*query.relevance.values()], 5))
+            path = out / f"example-{number}.png"
+            title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
+            contact_sheet(answer, path, title=title)
+            written.append((path, quality))
+    return written
 
 
-def lfw_pictures(lfw: Path) -> dict[str, list[str]]:
-    """Return the pictures of the test half's people, as ``Name/Name_0001.jpg``."""
-    test = read_split().test
-    found = {}
-    for folder in sorted(lfw.iterdir()) if lfw.is_dir() else []:
-        if folder.name in test:
-            found[folder.name] = [f"{folder.name}/{file.name}" for file in sorted(folder.glob("*.jpg"))]
-    if not any(len(files) >= LEAST_TO_QUERY for files in found.values()):
-        raise InvalidInputError(f"{lfw} does not hold LFW's folders of identities (Name/Name_0001.jpg)")
+class _Examples:
+    """Query faces: looked up once per picture, by the library's own detector and descriptor."""
+
+    def __init__(self, lfw: Path, album: Album, library: Library) -> None:
+        self.lfw, self.album, self.library = lfw, album, library
+        self._known: dict[str, QueryPerson | None] = {}
+        (album.folder / PICTURES).write_text(str(lfw.absolute()), encoding="utf-8")
+
+    def people(self, query: _Query, repeat: int) -> list[QueryPerson]:
+        """Return the query's people, each by one picture; other pictures in other repeats."""
+        return [self._person(name, repeat) for name in query.people]
+
+    def _person(self, name: str, repeat: int) -> QueryPerson:
+        files = self.album.query_pictures[name]
+        for turn in range(len(files)):
+            file = files[(repeat + turn) % len(files)]
+            if file not in self._known:
+                try:
+                    found = self.library.person(str(self.lfw / file))
+                    shown = name.replace("_", " ")
+                    self._known[file] = QueryPerson(shown, found.descriptors, found.picture)
+                except (InvalidInputError, PhotoError):  # no face found in it
+                    self._known[file] = None
+            person = self._known[file]
+            if person is not None:
+                return person
+        raise InvalidInputError(f"no face was found in any query picture of {name}")
+
+
+def _queries(album: Album, count: int, seed: int) -> list[_Query]:
+    """Return groups of two (two of three) and three people who stand together in some photo."""
+    rng = np.random.default_rng((seed, 7))
+    groups: set[tuple[str, ...]] = set()
+    for placed in album.photos.values():
+        people = sorted({p.person for p in placed if p.person in album.query_pictures})
+        for size in (2, 3):
+            if len(people) >= size:
+                groups.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
+    if not groups:
+        raise InvalidInputError("no composed photo holds two people to query: compose more photos")
+    ordered = sorted(groups)
+    chosen = [ordered[i] for i in rng.permutation(len(ordered))[:count]]
+    inside = {name: {p.person for p in placed} for name, placed in album.photos.items()}
+    queries = []
+    for people in chosen:
+        counts = {name: len(who & set(people)) for name, who in inside.items()}
+        queries.append(_Query(people, {name: number for name, number in counts.items() if number}))
+    return queries
+
+
+def _found_people(album: Album, library: Library) -> dict[str, set[str]]:
+    """Return, per photo, the people whose face the detector found where they stand."""
+    found: dict[str, set[str]] = {name: set() for name in album.photos}
+    for photo in library.photos.all_photos():
+        for placed in album.photos.get(photo.path.name, ()):
+            for face in photo.faces:
+                box = face.box
+                if box.x0 <= placed.x <= box.x1 and box.y0 <= placed.y <= box.y1:
+                    found[photo.path.name].add(placed.person)
     return found
 
 
-def _press_groups(lists: Path, known: set[str]) -> list[list[str]]:
-    photos = read_press_photos(lists)
-    groups = [sorted({face["name"] for face in faces} & known) for faces in photos.values()]
-    return [group for group in groups if group]
+def _detector_values(queries: Sequence[_Query], found: dict[str, set[str]], repeats: int) -> Measured:
+    """Return the measures of ranking by truly found faces: what the detector alone would cost."""
+    rankings = []
+    for query in queries:
+        held = {name: len(who & set(query.people)) for name, who in found.items()}
+        order = sorted(held, key=lambda name: (-held[name], name))
+        rankings.append([name for name in order if held[name]])
+    return _measured([rankings] * repeats, queries)
 
 
-def _group(groups: list[list[str]], candidates: list[str], rng: np.random.Generator) -> list[str]:
-    people = list(groups[int(rng.integers(len(groups)))])
-    size = int(rng.choice(SIZES, p=SHARES))
-    while len(people) < size:
-        more = str(candidates[int(rng.integers(len(candidates)))])
-        if more not in people:
-            people.append(more)
-    return people[:6]
+def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
+    repeated = []
+    seconds = []
+    for repeat in range(repeats):
+        rankings = []
+        for query in queries:
+            answer = library.find(faces.people(query, repeat), k=30, mode=mode)
+            seconds.append(answer.seconds["search"])
+            rankings.append([hit.path.name for hit in answer.hits])
+        repeated.append(rankings)
+    measured = _measured(repeated, queries)
+    return Row(mode, measured.values, {"mean_ms": 1000 * float(np.mean(seconds))}, draws=measured.draws)
 
 
-def _compose(
-    lfw: Path, out: Path, people: list[str], inside: Mapping[str, list[str]], rng: np.random.Generator
-) -> tuple[Placed, ...]:
-    from PIL import Image, ImageEnhance, ImageFilter
-
-    sky = rng.uniform(70, 190, 3)
-    ramp = np.linspace(1.15, 0.75, HEIGHT)[:, None, None] * np.ones((1, WIDTH, 1)) * sky
-    noise = rng.normal(0, 4, (HEIGHT, WIDTH, 1))
-    canvas = Image.fromarray(np.clip(ramp + noise, 0, 255).astype(np.uint8))
-    room = WIDTH / len(people)
-    placed = []
-    for place, person in enumerate(people):
-        source = inside[person][int(rng.integers(len(inside[person])))]
-        with Image.open(lfw / source) as opened:
-            picture = opened.convert("RGB")
-        cut = 0.16  # the margin of LFW's pictures shows other people's shoulders and ears
-        w, h = picture.size
-        picture = picture.crop((round(cut * w), round(cut * h), round((1 - cut) * w), round((1 - cut) * h)))
-        # from people far back, whose faces have some 30 pixels, to people close by
-        far = float(np.exp(rng.uniform(np.log(0.12), 0.0)))
-        side = int(min(room * rng.uniform(0.75, 0.98), HEIGHT * 0.62 * far))
-        picture = picture.resize((side, side), Image.Resampling.LANCZOS)
-        picture = ImageEnhance.Brightness(picture).enhance(float(rng.uniform(0.35, 1.5)))
-        picture = ImageEnhance.Contrast(picture).enhance(float(rng.uniform(0.5, 1.2)))
-        if rng.random() < 0.3:  # moved, or out of focus
-            picture = picture.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.5, 2.0))))
-        left = int(room * place + (room - side) * rng.uniform(0.1, 0.9))
-        top = int(rng.uniform(0.05, 0.95) * (HEIGHT - side))
-        mask = Image.new("L", (side, side), 0)
-        edge = max(2, side // 14)
-        mask.paste(255, (edge, edge, side - edge, side - edge))
-        canvas.paste(picture, (left, top), mask.filter(ImageFilter.GaussianBlur(edge / 2)))
-        placed.append(Placed(person, source, left + side / 2, top + side / 2, float(side)))
-    canvas.save(out, quality=int(rng.integers(70, 95)))
-    return tuple(placed)
-
-
-AS_THEY_ARE = "as they are"
-
-
-@dataclass(frozen=True, eq=False)
-class CopyFeatures:
-    """Features of one kind of copies of photos.
-
-    Attributes
-    ----------
-    features
-        A row for each copy with a face.
-    photos
-        Which photo each row is a copy of.
-    people
-        The person of every photo, with a face or without.
-    """
-
-    features: NDArray[np.float16]
-    photos: NDArray[np.int64]
-    people: NDArray[np.str_]
-
-    @property
-    def labels(self) -> NDArray[np.str_]:
-        """Whose face each row is."""
-        return self.people[self.photos]
-
-
-def photos_of_half(root: Path, half: str, most: int) -> list[str]:
-    """Return ``person/photo.jpg`` of the first `most` photos of each person of a half of LFW's people."""
-    if not root.is_dir():
-        raise InvalidInputError(f"{root} is no folder: give LFW's folder of identities")
-    found = identity_photos(root)
-    names = np.array([photos[0].parent.name for photos in found])
-    chosen = half_of(names, half)
-    return [
-        f"{path.parent.name}/{path.name}"
-        for photos, wanted in zip(found, chosen, strict=True)
-        if wanted
-        for path in photos[:most]
+def _measured(repeated: Sequence[Sequence[Sequence[str]]], queries: Sequence[_Query]) -> Measured:
+    """Return each measure of the rankings of every repeat; a ranking is the names of photos, best first."""
+    ones = [
+        [
+            ranking_measures(found, query.relevance, len(query.people))
+            for found, query in zip(rankings, queries, strict=True)
+        ]
+        for rankings in repeated
     ]
+    found = {key: [[one[key] for one in repeat] for repeat in ones] for key in ones[0][0]}
+    names = sorted({name for query in queries for name in query.people})
+    return Measured.of(found, [[names.index(name) for name in query.people] for query in queries])
 
 
-def copy_features(
-    root: Path, names: Sequence[str], network: SFace, last: int, settings: TrainingSettings, kept: Path
-) -> CopyFeatures:
-    """Return what SFace without its `last` blocks makes of the photos called `names` below `root`.
-
-    Faces are looked for in each copy anew, as at run time. Places and features are kept as files that begin
-    with the name `kept`.
-    """
-    paths = [root / name for name in names]
-    if missing := [path for path in paths if not path.is_file()]:
-        raise InvalidInputError(
-            f"{missing[0]} is missing: make copies of all photos by `setnet evaluate degrade PHOTOS {root}`"
-        )
-    people = np.array([path.parent.name for path in paths])
-    owner = np.unique(people, return_inverse=True)[1].astype(np.int64)
-    places = kept.with_name(f"{kept.name}-places.bin")
-    source = FacePhotos(paths, owner, network.spec, settings.augment, str(root), places)
-    rows = np.flatnonzero(source.has_face)
-    before, _ = network.split(last)
-    features = cache_features(before, source, rows, kept.with_name(f"{kept.name}-features.npy"))
-    return CopyFeatures(features, rows, people)
+def _losses(run: Run) -> dict[str, float]:
+    """Return how many points of nDCG@10 each part costs."""
+    at = {name: mean_and_error(run.rows[name].values["ndcg10"])[0] for name in (DETECTED, *MODES)}
+    return {
+        "detector: faces not found": 100.0 - at[DETECTED],
+        "descriptor: faces not recognised": at[DETECTED] - at["exact"],
+        "set vector alone": at["exact"] - at["set"],
+        "one bit per dimension, then 2,000 re-ranked": at["exact"] - at["fast"],
+    }
 
 
-_WORDS = ("BREAKING NEWS", "(c) photo desk", "SAMPLE", "12 May, 18:30")
-
-
-def _resized(photo: Pixels, rng: np.random.Generator) -> Pixels:
-    scale = math.exp(rng.uniform(math.log(0.4), math.log(2.0)))
-    way = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
-    return np.asarray(cv2.resize(photo, None, fx=scale, fy=scale, interpolation=way), np.uint8)
-
-
-def _cropped(photo: Pixels, rng: np.random.Generator, share: float) -> Pixels:
-    """Cut away a share of the width and of the height, at random sides."""
-    height, width = photo.shape[:2]
-    rows, columns = round(height * (1 - share)), round(width * (1 - share))
-    top, left = rng.integers(0, height - rows + 1), rng.integers(0, width - columns + 1)
-    return photo[top : top + rows, left : left + columns]
-
-
-def _colours(photo: Pixels, rng: np.random.Generator) -> Pixels:
-    light = (photo / 255.0) ** rng.uniform(0.6, 1.6) * rng.uniform(0.75, 1.25, 3)
-    grey = light.mean(axis=2, keepdims=True)
-    light = grey + (light - grey) * rng.choice([0.0, 0.5, 1.5])  # black and white, pale, garish
-    return np.asarray(np.clip(light, 0, 1) * 255, np.uint8)
-
-
-def _text(photo: Pixels, rng: np.random.Generator) -> Pixels:
-    """Lay a banner with words over the photo, a seventh of its height."""
-    copy = photo.copy()
-    height, width = copy.shape[:2]
-    top = int(height * rng.uniform(0.05, 0.8))
-    cv2.rectangle(copy, (0, top), (width, top + height // 7), rng.integers(0, 256, 3).tolist(), -1)
-    words, white = str(rng.choice(_WORDS)), (255, 255, 255)
-    place = (width // 20, top + height // 9)
-    cv2.putText(copy, words, place, cv2.FONT_HERSHEY_SIMPLEX, width / 300, white, max(1, width // 150))
-    return copy
-
-
-def _mirrored(photo: Pixels, rng: np.random.Generator) -> Pixels:
-    return photo[:, ::-1]
-
-
-def _combined(photo: Pixels, rng: np.random.Generator) -> Pixels:
-    return _jpeg(_colours(_cropped(_resized(photo, rng), rng, 0.1), rng), 50)
-
-
-def _jpeg(photo: Pixels, quality: int) -> Pixels:
-    _, data = cv2.imencode(".jpg", photo[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-    decoded = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    assert decoded is not None  # it was encoded a line above
-    return np.asarray(decoded[..., ::-1], np.uint8)
-
-
-ALTERATIONS: dict[str, Callable[[Pixels, np.random.Generator], Pixels]] = {
-    "resized": _resized,
-    "cropped by 5 %": lambda photo, rng: _cropped(photo, rng, 0.05),
-    "cropped by 10 %": lambda photo, rng: _cropped(photo, rng, 0.1),
-    "cropped by 20 %": lambda photo, rng: _cropped(photo, rng, 0.2),
-    "JPEG quality 30": lambda photo, rng: _jpeg(photo, 30),
-    "colours": _colours,
-    "text laid over": _text,
-    "mirrored": _mirrored,
-    "mirrored, cropped by 10 %": lambda photo, rng: _cropped(photo[:, ::-1], rng, 0.1),
-    "resized, cropped, colours, JPEG": _combined,
-}
-
-
-def altered(photo: Pixels, kind: str, seed: int) -> Pixels:
-    """Return an altered copy of an RGB photo, `kind` being one of `ALTERATIONS`; one seed, one copy."""
-    rng = np.random.default_rng((seed, list(ALTERATIONS).index(kind)))
-    return np.ascontiguousarray(ALTERATIONS[kind](photo, rng))
+def tables(record: Record) -> list[Table]:
+    """Return the measures of each mode, and where the points are lost."""
+    columns = [
+        Column("ndcg10", "nDCG@10"),
+        Column("ndcg30", "nDCG@30"),
+        Column("first", "rank of first", lower=True),
+        Column("mean_ms", "mean ms", fact=True, digits=2),
+    ]
+    found = [result_table("End-to-end: composed group photos", record.rows, columns, CAPTION)]
+    losses = record.extra.get("losses")
+    if losses:
+        cells = tuple((part, f"{points:.2f}") for part, points in losses.items())
+        found.append(Table("Where nDCG@10 is lost", ("part", "points"), cells))
+    return found

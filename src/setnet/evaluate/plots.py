@@ -12,8 +12,7 @@ import numpy as np
 from setnet.durable import storage_errors
 from setnet.errors import ModelError
 from setnet.evaluate.record import Record, Row, mean_and_error
-from setnet.evaluate.stress_trial import FACES
-from setnet.evaluate.tables import over_seeds
+from setnet.evaluate.stress_trial import FACES, ndcg_name
 from setnet.library.score_calibration import MatchModel, Strangers
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
@@ -82,6 +81,8 @@ def _stress(record: Record, plt: Any) -> list[tuple[str, Any]]:
 
 
 def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
+    from setnet.evaluate.claim import over_seeds  # imports torch
+
     rows = [row for row in over_seeds(record) if row.facts["row"] in CLAIMED]
     return [("claim", _by_faces(rows, 10, plt, record.settings["elements"]))]
 
@@ -89,7 +90,7 @@ def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
 def _by_faces(rows: Sequence[Row], depth: int, plt: Any, elements: str = "faces") -> Any:
     figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
     for number, row in enumerate(row for row in rows if row.values):
-        pairs = [row.estimate(f"ndcg{depth}@{count}") for count in FACES]
+        pairs = [row.estimate(ndcg_name(depth, count)) for count in FACES]
         means, errors = zip(*pairs, strict=True)
         look = _look(number, row)
         axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)

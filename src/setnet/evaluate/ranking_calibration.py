@@ -5,7 +5,6 @@ Likelihood alone chooses badly: most pairs are easy, and the first ten ranks are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,17 +13,15 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import dcg
+from setnet.evaluate.representations import SetVectors
 from setnet.evaluate.stress_trial import (
-    FACES,
     PairSimilarities,
+    Representation,
     StressTest,
-    StressWorld,
-    element_similarities,
-    measured_sets,
-    set_similarities,
+    measure_ranking,
     stress_world,
 )
-from setnet.heads import Aggregator, Logistic, SetNet, unit
+from setnet.heads import Logistic, SetNet
 
 Floats = NDArray[np.float32]
 # The search: thresholds and slopes in units of the spread of impostors' similarities, then finer steps.
@@ -34,28 +31,6 @@ REFINEMENTS = ((0.7, 1.4), (0.35, 1.2))
 LEAST_PEOPLE = 10
 LEAST_DISTRACTORS = 20
 SETS, QUERIES, REPEATS = 6000, 80, 2
-
-
-def calibrated(
-    aggregator: Aggregator,
-    world: StressWorld,
-    *,
-    faces: Sequence[int] = FACES,
-) -> Logistic:
-    """Return the (w, b) with which set vectors rank ``world`` best on average over the numbers of faces."""
-    test = StressTest(world)
-    return best_ranking(set_similarities(aggregator, test, faces), test)
-
-
-def calibrated_elements(
-    world: StressWorld,
-    *,
-    change: Callable[[Floats], Floats] = unit,
-    stored: Callable[[Floats], Floats] = lambda rows: rows,
-) -> Logistic:
-    """Return the same with every face stored: an upper bound is calibrated with the care of its methods."""
-    test = StressTest(world)
-    return best_ranking(element_similarities(test, FACES, change, stored), test)
 
 
 @dataclass(frozen=True)
@@ -83,17 +58,19 @@ def calibrate_head(
     world = stress_world(
         descriptors, with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
     )
-    logistic = calibrated(net, world)
+    test = StressTest(world)
+    logistic = best_logistic(SetVectors(net), test)
     before, after = (
-        float(measured_sets(net, world, logistic=one).means.mean()) for one in (net.logistic, logistic)
+        float(np.mean([*measure_ranking(SetVectors(net), [test], one).values.values()]))
+        for one in (net.logistic, logistic)
     )
     return HeadCalibration(logistic, before, after)
 
 
-def best_ranking(similarities: Iterable[PairSimilarities], test: StressTest) -> Logistic:
-    """Return the (w, b) of similarities by number of faces: the best of a grid and of its neighbourhood."""
+def best_logistic(kept: Representation, test: StressTest) -> Logistic:
+    """Return the (w, b) that ranks best, over all numbers of faces: of a grid and of its neighbourhood."""
     tables, samples = [], []
-    for one in similarities:
+    for one in kept.similarities(test):
         tables.append(_contenders(one, test))
         samples.append(one.sample)
     pooled = np.concatenate(samples)

@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +25,7 @@ from setnet.system import peak_memory, usable_cores
 FORMAT = 1
 
 
-def fingerprinted(path: Path) -> str:
+def fingerprint(path: Path) -> str:
     """Return a file's name with a fingerprint: no run goes on with other data of the same name."""
     try:
         with path.open("rb") as file:
@@ -143,6 +144,27 @@ class Progress:
     total: int
 
 
+OnProgress = Callable[[Progress], None]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during an experiment; ``record`` holds the rows that were finished."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(f"{record.experiment}: stopped after {len(record.rows)} rows")
+        self.record = record
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which NumPy's matrix products use one thread, where threadpoolctl is installed."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
+
+
 class Run:
     """An experiment under way: each finished row is written at once, and found again by the next run.
 
@@ -152,6 +174,9 @@ class Run:
         The JSON file of its rows; a run with the same settings continues from it. None keeps nothing.
     progress
         Called with what is being done.
+
+    Attributes
+    ----------
     total
         How many rows are expected.
     """
@@ -161,11 +186,9 @@ class Run:
         experiment: str,
         settings: Mapping[str, Any],
         path: Path | None = None,
-        progress: Callable[[Progress], None] | None = None,
-        total: int = 0,
+        progress: OnProgress | None = None,
     ) -> None:
-        self.experiment = experiment
-        self.progress, self.total = progress, total
+        self.experiment, self.progress, self.total = experiment, progress, 0
         self.settings = json.loads(json.dumps(settings))
         self.path = path
         self.rows: dict[str, Row] = {}

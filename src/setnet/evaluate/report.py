@@ -1,4 +1,4 @@
-"""Writes what experiments recorded into a page: tables, plots, and the paper's figures beside ours."""
+"""Pages of results: one HTML page of a folder, blocks in a Markdown page, the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -15,41 +15,17 @@ from typing import Any
 
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, choice_error
-from setnet.evaluate.claim_data import REPEATS
+from setnet.evaluate import EXPERIMENTS, experiment_module
 from setnet.evaluate.plots import plots_of
 from setnet.evaluate.record import Record, Row, mean_and_error, read_record
-from setnet.evaluate.stress_trial import FACES
-from setnet.evaluate.tables import (
-    Table,
-    adaptation_tables,
-    conditions,
-    is_reproduced,
-    leads,
-    over_seeds,
-    tables_of,
-    verdict,
-)
-from setnet.train.stages import WITHOUT
+from setnet.evaluate.stress_trial import FACES, ndcg_name
+from setnet.evaluate.tables import Table, conditions
 
-TITLES = {  # in the order of the page
-    "fit": "Virtual people against real ones",
-    "stress": "Stress test (section 5.1)",
-    "retrieval": "Retrieval by set vectors (section 5.2)",
-    "tradeoff": "Quality against time and bytes (section 5.3)",
-    "orthogonality": "Orthogonality (section 5.4)",
-    "identify": "Identification of single faces",
-    "photos": "End-to-end search, detector included",
-    "matching": "Matches in figures",
-    "collect": "How good collected labels are",
-    "grouping": "Unknown faces grouped by person",
-    "video": "Videos, on composed footage",
-}
 INTRODUCTION = """# Result tables
 
 Each part between `begin generated` and `end generated` was written by a command, which it names with its
-settings, machine, versions and seed; [evaluate.md](evaluate.md) says how to run them and how to read the
-tables. Simulated and LFW numbers are not the paper's: where both stand in one table, its first column says
-which is which.
+settings, machine, versions and seed. Simulated and LFW numbers are not the paper's: where both stand in one
+table, its first column says which is which.
 """
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem}
@@ -63,19 +39,27 @@ th:first-child,td:first-child{text-align:left}td.best{font-weight:700}
 """
 
 
+def tables_of(record: Record) -> list[Table]:
+    """Return the tables of a record; those of an unknown experiment are none."""
+    if record.experiment not in EXPERIMENTS or not record.rows:
+        return []
+    found: list[Table] = experiment_module(record.experiment).tables(record)
+    return found
+
+
 def read_folder(folder: Path) -> list[tuple[str, Record]]:
     """Return the results in a folder with their file names, in the order of the paper."""
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is no folder: give the one with the --json files of experiments")
     found = [(path.stem, read_record(path)) for path in sorted(folder.glob("*.json"))]
-    known = [pair for pair in found if pair[1].experiment in TITLES]
+    known = [pair for pair in found if pair[1].experiment in EXPERIMENTS]
     if not known:
         others = f" of these experiments, only {', '.join(name for name, _ in found)}" if found else ""
         raise InvalidInputError(
-            f"{folder} holds no results{others}: looked for *.json of {', '.join(TITLES)}; run one of these "
-            f"with --json {folder}/NAME.json"
+            f"{folder} holds no results{others}: looked for *.json of {', '.join(EXPERIMENTS)}; run one of "
+            f"these with --json {folder}/NAME.json"
         )
-    return sorted(known, key=lambda pair: ([*TITLES].index(pair[1].experiment), pair[0]))
+    return sorted(known, key=lambda pair: ([*EXPERIMENTS].index(pair[1].experiment), pair[0]))
 
 
 def write_page(folder: Path, out: Path) -> Path:
@@ -89,7 +73,7 @@ def write_page(folder: Path, out: Path) -> Path:
                 data = base64.b64encode(picture.read_bytes()).decode("ascii")
                 parts.append(f'<img alt="{picture.stem}" src="data:image/png;base64,{data}">')
         if record.experiment in DIFFERENCES:
-            beside = "".join(table.as_html() for table in compared(record))
+            beside = "".join(table.as_html() for table in compare_with_paper(record))
             parts.append(f"<details><summary>Beside the paper</summary>{beside}</details>")
         parts.append(f"<p class=made>{html.escape(conditions(record))}</p>")
         sections.append("\n".join(parts))
@@ -103,23 +87,32 @@ def write_page(folder: Path, out: Path) -> Path:
 
 
 def write_markdown(folder: Path, out: Path) -> Path:
-    """Put each result into its own generated block of a Markdown page; other text of the page stays.
+    """Put each result into its own generated block of a Markdown page; other text of the page stays."""
+    if not out.is_file():
+        _write(out, INTRODUCTION)
+    for name, record in read_folder(folder):
+        tables = tables_of(record)
+        if record.experiment in DIFFERENCES:
+            tables += compare_with_paper(record)
+        made_by = f"setnet evaluate {record.experiment}"
+        write_section(out, f"evaluate {name}", _title(name, record), record, tables, made_by)
+    return out
+
+
+def write_section(
+    page: Path, name: str, title: str, record: Record, tables: Sequence[Table], made_by: str
+) -> Path:
+    """Put one result into its generated block of a page, in place of an earlier one or at the end.
 
     Plots are drawn into the folder ``results`` beside the page.
     """
-    text = out.read_text(encoding="utf-8") if out.is_file() else INTRODUCTION
-    for name, record in read_folder(folder):
-        parts = [f"## {_title(name, record)}\n"]
-        parts += [table.markdown() for table in tables_of(record)]
-        for picture in plots_of(record, out.parent / "results" / name):
-            place = picture.relative_to(out.parent).as_posix()
-            parts.append(f"![{picture.stem}]({place})\n")
-        if record.experiment in DIFFERENCES:
-            parts += [table.markdown() for table in compared(record)]
-        parts.append(f"Made by `setnet evaluate {record.experiment}`: {conditions(record)}\n")
-        text = with_block(text, f"evaluate {name}", "\n".join(parts))
-    _write(out, text)
-    return out
+    parts = [f"## {title}\n", *(table.markdown() for table in tables)]
+    for picture in plots_of(record, page.parent / "results" / name.removeprefix("evaluate ")):
+        parts.append(f"![{picture.stem}]({picture.relative_to(page.parent).as_posix()})\n")
+    parts.append(f"Made by `{made_by}`: {conditions(record)}\n")
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    _write(page, with_block(text, name, "\n".join(parts)).lstrip("\n"))
+    return page
 
 
 def with_block(text: str, name: str, content: str) -> str:
@@ -133,7 +126,7 @@ def with_block(text: str, name: str, content: str) -> str:
 
 
 def _title(name: str, record: Record) -> str:
-    title = TITLES[record.experiment]
+    title: str = experiment_module(record.experiment).TITLE
     rest = name.removeprefix(record.experiment).strip("-_ ")
     return f"{title}: {rest}" if rest else title
 
@@ -203,7 +196,7 @@ def paper_table(key: str) -> PaperTable:
     return PaperTable(table["table"], tuple(table["columns"]), rows)
 
 
-def compared(record: Record) -> list[Table]:
+def compare_with_paper(record: Record) -> list[Table]:
     """Return tables with the paper's rows and ours; the source of each row is in the first column."""
     if record.experiment not in DIFFERENCES:
         raise choice_error("experiment with a table in the paper", record.experiment, sorted(DIFFERENCES))
@@ -230,7 +223,7 @@ def _has(key: str, row: Row) -> bool:
 
 def _ours(key: str, record: Record, row: Row) -> Sequence[str]:
     if key.startswith("stress"):
-        return [_mean(row, f"ndcg{key.removeprefix('stress')}@{count}") for count in FACES]
+        return [_mean(row, ndcg_name(int(key.removeprefix("stress")), count)) for count in FACES]
     if key == "retrieval":
         return [_mean(row, f"ndcg{depth} n{each}") for each in (1, 3) for depth in (10, 30)]
     if key == "orthogonality":
@@ -255,142 +248,3 @@ def _trade(row: Row) -> list[str]:
 def _mean(row: Row, key: str, digits: int = 1) -> str:
     values = row.values.get(key)
     return f"{mean_and_error(values)[0]:.{digits}f}" if values else ""
-
-
-CLAIMED = "SetNet-3 + W"  # the paper's choice
-
-
-def section(record: Record, picture: str) -> str:
-    """Return the section as Markdown; `picture` is the path of the figure from the page."""
-    rows = over_seeds(record)
-    return "\n".join(
-        [
-            f"## The paper's claim on {_subject(record)}",
-            "",
-            _verdict(rows),
-            "",
-            _done(record, rows),
-            "",
-            *(table.markdown() for table in tables_of(record)),
-            f"Learned exponents p (started at 3): {_exponents(rows)}.",
-            "",
-            f"![nDCG@10 by elements per set]({picture})",
-        ]
-    )
-
-
-def write_claim(record: Record, page: Path) -> Path:
-    """Put the section into `page` (in place of an earlier one, or at the end) and the figure beside it."""
-    subject = _subject(record)
-    (picture,) = plots_of(record, page.parent / "results" / f"claim-{subject.replace(' ', '-')}")
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    block = section(record, str(picture.relative_to(page.parent)))
-    page.write_text(with_block(text, f"claim {subject}", block).lstrip("\n"), encoding="utf-8")
-    return page
-
-
-def _subject(record: Record) -> str:
-    """Return what a run was about: runs with several losses, or without parts, have sections of their own."""
-    elements: str = record.settings["elements"]
-    losses = {row.facts["loss"] for row in record.rows} - {""}
-    parts = any(row.facts["row"] in {variant.name for variant in WITHOUT} for row in record.rows)
-    return f"{elements} by parts" if parts or len(losses) > 1 else elements
-
-
-def _verdict(rows: list[Row]) -> str:
-    named = [row.name for row in rows if row.facts["row"] == CLAIMED]
-    if not named:
-        return "Not measured to the end yet."
-    held = [name for name in named if is_reproduced(rows, name)]
-    said = f"**reproduced** here by {', '.join(held)}" if held else "**not reproduced** in full here"
-    return (
-        f"The claim is {said}. It asks that {CLAIMED} lead the best pooled baseline, trained with the same "
-        "budget, at every number of elements by more than twice the standard error of its lead. "
-        + " ".join(_where_it_leads(rows, name) for name in named)
-    )
-
-
-def _where_it_leads(rows: list[Row], name: str) -> str:
-    found = leads(rows, name)
-    behind = [lead for lead in found if lead.points <= 2 * lead.error]
-    if not behind:
-        return f"{name} leads at all of them."
-    ahead = ", ".join(str(lead.elements) for lead in found if lead not in behind) or "none of them"
-    others = "; ".join(
-        f"{lead.points:+.1f} ± {lead.error:.1f} against {lead.baseline} at {lead.elements}" for lead in behind
-    )
-    return f"{name} leads at {ahead}, but has {others}."
-
-
-def _done(record: Record, rows: list[Row]) -> str:
-    settings, extra = record.settings, record.extra
-    backbone, sets, pretrain = settings["backbone"], settings["sets"], settings["pretrain"]
-    seeds = max((len(values) for row in rows for values in row.values.values()), default=0)
-    tried = ", ".join(f"{alpha}: {quality}" for alpha, quality in extra["alphas"].items())
-    return (
-        f"Preset `{settings['preset']}`: `{backbone['name']}` of width {backbone['width']} on "
-        f"{backbone['size']}-pixel pictures, {pretrain['steps']:,} steps of softmax, then {sets['steps']:,} "
-        f"steps of set training per method ({2 * sets['identities']} pictures each, end-to-end), {seeds} "
-        f"training seed{'s' * (seeds != 1)}. Identities trained on, calibrated on and tested: "
-        f"{', '.join(f'{n:,}' for n in extra['identities'])}. Test: {settings['worlds']} worlds of "
-        f"{extra['size'][1]:,} sets and {extra['size'][0]:,} labelled identities, 100 queries of two, "
-        f"{REPEATS} pictures of each. (w, b) of each method was calibrated, in the same way, on identities "
-        f"that no network was trained on. NetVLAD starts with alpha {extra['alpha']:g}, chosen untrained on "
-        f"these ({tried}).{_rates(record)} {record.machine['seconds'] / 60:.0f} minutes in all "
-        f"({record.machine['cpu_seconds'] / 60:.0f} of processor time), {record.machine['processor']}, "
-        f"{record.machine['date']}."
-    )
-
-
-def _rates(record: Record) -> str:
-    """Return which rates of set training were tried on validation identities, and chosen."""
-    said = []
-    for loss, families in record.extra.get("rates", {}).items():
-        for family, one in families.items():
-            tried = ", ".join(f"{rate}: {quality}" for rate, quality in one["tried"].items())
-            said.append(f"{loss}, {family}: {one['rate']:g} ({tried})")
-    if not said:
-        return ""
-    return (
-        " Each family chose its rate of set training on the same identities from the same three, each tried "
-        f"with the whole budget in the first seed ({'; '.join(said)})."
-    )
-
-
-def _exponents(rows: list[Row]) -> str:
-    learned = {
-        row.name: row.facts["exponents"] for row in rows if "exponents" in row.facts and "+ W" not in row.name
-    }
-    return (
-        "; ".join(
-            f"{name}: {low:.2f}" + (f" to {high:.2f}" if low != high else "")
-            for name, (low, high) in learned.items()
-        )
-        or "none"
-    )
-
-
-def write_adaptation(record: Record, page: Path) -> Path:
-    """Put the section into `page`, in place of an earlier one or at the end."""
-    parts = [
-        "## SFace adapted to degraded photos\n",
-        f"{verdict(record)}\n",
-        f"{_adaptations_done(record)}\n",
-        *(table.markdown() for table in adaptation_tables(record)),
-    ]
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    page.write_text(with_block(text, "train adapt", "\n".join(parts)).lstrip("\n"), encoding="utf-8")
-    return page
-
-
-def _adaptations_done(record: Record) -> str:
-    settings, extra = record.settings, record.extra
-    tried = ", ".join(f"{name}: {quality}" for name, quality in extra["tried"].items())
-    return (
-        f"Trained: SFace's last {settings['blocks']} of 13 blocks and its last layer, "
-        f"{settings['sets']['steps']:,} steps on up to {settings['photos']} photos of each of LFW's training "
-        f"people and copies of them ({', '.join(extra['trained'])}). Share of distillation in the loss "
-        f"{extra['distil']:g}, chosen on a quarter of these people (nDCG@10 of mean pooling there: {tried}). "
-        f"Tested: the test half, {settings['test_sets']:,} sets, 100 queries of two. "
-        f"{record.machine['processor']}, {record.machine['date']}."
-    )

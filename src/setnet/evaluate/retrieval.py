@@ -1,109 +1,29 @@
-"""Set retrieval in a world, with one or several examples per person (tables 4 to 6 of the paper)."""
+"""Section 5.2: set retrieval in a world, with one or several examples per person (tables 4 to 6)."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from setnet.engine import SetIndex
-from setnet.evaluate.inputs import (
-    PAPER_DIFFICULTY,
-    Inputs,
-    OnProgress,
-    Prepare,
-    QueryRunner,
-    Search,
-    build_index,
-    running,
-)
-from setnet.evaluate.methods import (
-    CODE_BITS,
-    NOT_APPLICABLE,
-    Method,
-    Methods,
-    code_name,
-    coded_elements,
-    element_bytes,
-)
+from setnet.evaluate.methods import NOT_APPLICABLE, Method, Methods
+from setnet.evaluate.queries import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.record import Record, Row, Run
+from setnet.evaluate.representations import CODE_BITS, code_name, coded_elements, element_bytes
+from setnet.evaluate.settings import WorldSettings, experiment, setting
+from setnet.evaluate.tables import CAPTION, FIRST, Column, Table, result_table
 from setnet.evaluate.worlds import StoredWorld, World
-from setnet.heads import unit
-from setnet.library.calibration import LabelledFaces
-from setnet.library.person_matcher import person_vector
 
-Floats = NDArray[np.float32]
-Way = Callable[[Floats, Floats], Floats]  # examples and faces -> the faces' similarities
-
-WAYS: dict[str, Way] = {
-    "plain mean": lambda examples, faces: faces @ _mean(examples),
-    "weighted mean": lambda examples, faces: faces @ person_vector(examples),
-    "nearest example": lambda examples, faces: (faces @ examples.T).max(axis=1),
-    "best of mean and nearest": lambda examples, faces: np.maximum(
-        faces @ _mean(examples), 0.95 * (faces @ examples.T).max(axis=1)
-    ),
-    "mean of similarities": lambda examples, faces: faces @ examples.mean(axis=0),
-}
-RATES = (1e-4, 1e-5)
-
-
-def recalls(
-    faces: LabelledFaces, examples: int, wrong: int, trials: int, rng: np.random.Generator
-) -> dict[str, list[float]]:
-    """Return, for each way, the percentage of own faces found at each of `RATES` of false matches.
-
-    Of a person's examples, so many are `wrong`: faces of somebody else, whose other faces count as strangers.
-    Every trial weighs the same.
-    """
-    strangers: dict[str, list[Floats]] = {name: [] for name in WAYS}
-    own: dict[str, list[Floats]] = {name: [] for name in WAYS}
-    compared = 0
-    for known, genuine, others in _trials(faces, examples, wrong, trials, rng):
-        compared += len(others)
-        for name, way in WAYS.items():
-            far = way(known, faces.descriptors[others])
-            strangers[name].append(far[far > 0.2])
-            own[name].append(way(known, faces.descriptors[genuine]))
-    return {name: [_recall(own[name], strangers[name], compared, rate) for rate in RATES] for name in WAYS}
-
-
-def _trials(
-    faces: LabelledFaces, examples: int, wrong: int, trials: int, rng: np.random.Generator
-) -> Iterator[tuple[Floats, NDArray[np.int64], NDArray[np.int64]]]:
-    people = faces.people(examples - wrong + 1)
-    for _ in range(max(1, trials // len(people))):
-        for rows in people:
-            mixed = rng.permutation(rows)
-            chosen, genuine = mixed[: examples - wrong], mixed[examples - wrong :][:20]
-            others = np.flatnonzero(faces.owner != faces.owner[rows[0]])
-            odd = rng.choice(others, wrong, replace=False)
-            strangers = np.setdiff1d(others, odd, assume_unique=True)
-            yield faces.descriptors[np.concatenate([chosen, odd])], genuine, strangers
-
-
-def _recall(own: list[Floats], strangers: list[Floats], compared: int, rate: float) -> float:
-    far = np.concatenate(strangers)
-    count = max(1, round(rate * compared))
-    bar = np.partition(far, len(far) - count)[len(far) - count] if count <= len(far) else -1.0
-    return float(100.0 * np.mean([np.mean(each >= bar) for each in own]))
-
-
-def _mean(examples: Floats) -> Floats:
-    mean: Floats = unit(examples.mean(axis=0, keepdims=True))[0]
-    return mean
-
+TITLE = "Retrieval by set vectors (section 5.2)"
 
 K = 30
-ELEMENTS = "descriptor per element"
 # Rows that keep every element, and the bits per dimension of each.
-KEPT = {ELEMENTS: 32} | {code_name(bits): bits for bits in CODE_BITS}
+KEPT = {"descriptor per element": 32} | {code_name(bits): bits for bits in CODE_BITS}
 # Suffix of a row's name, numbers of examples it makes sense for, search options.
 VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
     ("", (1, 3), {}),
@@ -113,57 +33,28 @@ VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-def evaluate_retrieval(
-    descriptors: Path | None = None,
-    *,
-    people: Path | None = None,
-    difficulty: float = PAPER_DIFFICULTY,
-    world: str | None = None,
-    scale: float = 1.0,
-    items: int = 50_000,
-    lists: Path | None = None,
-    methods: Sequence[str] | None = None,
-    heads: Sequence[str] | None = None,
-    queries: int = 1000,
-    merging: bool = True,
-    repeats: int = 10,
-    seed: int = 0,
-    json: Path | None = None,
-    progress: OnProgress | None = None,
-) -> Record:
-    """Measure retrieval by set vectors alone on many items (section 5.2).
+@dataclass(frozen=True, kw_only=True)
+class Settings(WorldSettings):
+    """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
 
-    Parameters are those of `stress`, and of `Inputs` for the items (``world``, ``scale``, ``items``,
-    ``lists``). Half of the ``queries`` are of two people, half of three. ``merging`` also measures mean and
-    max of the scores of three examples.
-    """
-    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
-    halves = inputs.halves()
-    made = inputs.items_of(halves)
-    fitted = inputs.methods(halves)
-    names = fitted.chosen(methods)
-    settings = inputs.settings() | {"queries": queries, "repeats": repeats} | inputs.head_settings()
-    runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats)
-    rows = len(names) * (len(VARIANTS) if merging else 2) + len(KEPT)
-    with running("retrieval", settings, json, progress, rows) as run:
-        run_retrieval(run, made, fitted, names, runner, merging=merging)
-    return run.record()
+    merging: bool = setting(True, "Also mean and max of the scores of three examples.", counts=False)
 
 
-def run_retrieval(
-    run: Run,
-    world: World,
-    methods: Methods,
-    names: Sequence[str],
-    runner: QueryRunner,
-    *,
-    merging: bool = True,
-) -> None:
-    """Fill ``run`` with rows per method: with and without query aggregation, and ways to use examples."""
-    variants = VARIANTS if merging else VARIANTS[:2]
+@experiment("retrieval")
+def run(run: Run, settings: Settings) -> None:
+    """Measure each method with and without query aggregation, and ways to use several examples."""
+    halves = settings.halves()
+    world = settings.make_world(halves)
+    methods = settings.fitted_methods(halves)
+    names = methods.chosen(settings.methods)
+    variants = VARIANTS if settings.merging else VARIANTS[:2]
+    run.total = len(names) * len(variants) + len(KEPT)
     todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in variants)]
     if not todo and all(run.has(name) for name in KEPT):
         return
+    runner = QueryRunner(
+        world, settings.queries // 2, settings.queries - settings.queries // 2, settings.repeats
+    )
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries))
     raw = methods.element_logistic()
     with tempfile.TemporaryDirectory(prefix="setnet-retrieval-") as made:
@@ -237,3 +128,15 @@ def _measured_row(
 
 def _by_examples(each: int) -> Prepare:
     return lambda runner, repeat: list(runner.examples(repeat, each))
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of all rows."""
+    columns = [Column("bytes_per_item", "bytes", fact=True)]
+    for each in (1, 3):
+        columns += [Column(f"ndcg{depth} n{each}", f"nDCG@{depth}, {each} ex.") for depth in (10, 30)]
+    columns += [
+        Column("recall30 n1", "full matches in 30, 1 ex."),
+        Column("first n1", "rank of first, 1 ex.", lower=True),
+    ]
+    return [result_table("Retrieval by set vectors", record.rows, columns, f"{CAPTION} {FIRST.format(30)}")]

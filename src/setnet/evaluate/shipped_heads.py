@@ -15,21 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import choice_error
-from setnet.evaluate.methods import CODE_BITS, code_name, coded_elements, element_bytes
 from setnet.evaluate.people import Halves, LabelledPeople, half_of
-from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements
+from setnet.evaluate.ranking_calibration import best_logistic
+from setnet.evaluate.record import Row
 from setnet.evaluate.report import with_block
-from setnet.evaluate.stress_trial import (
-    StressResult,
-    StressWorld,
-    gap_closed,
-    measured_elements,
-    measured_sets,
-    stress_world,
-)
+from setnet.evaluate.representations import CODE_BITS, EveryElement, SetVectors, code_name, element_bytes
+from setnet.evaluate.stress_trial import FACES, StressTest, measure_ranking, ndcg_name, stress_world
 from setnet.evaluate.tables import Table
 from setnet.faces import FaceSettings
-from setnet.heads import Aggregator, Head, Logistic, Mean, SetNet, unit
+from setnet.heads import Aggregator, Head, Mean, SetNet, unit
 from setnet.heads.layers import Product
 from setnet.heads.shipped import head_path
 from setnet.library import read_descriptors
@@ -40,48 +34,44 @@ Floats = NDArray[np.float32]
 CALIBRATION_SETS = 32_000
 REPEATS = 10
 SHIPPED = head_path("sface-128").parent
+MEASURES = [ndcg_name(10, count) for count in FACES]
 
 
 @dataclass(frozen=True)
 class HeadEvaluation:
-    """The stress test on one kind of photos.
-
-    Attributes
-    ----------
-    mean, bounds
-        Mean pooling, and what keeps every descriptor in floats.
-    others
-        Element codes and heads.
-    """
+    """The stress test on one kind of photos: rows of mean pooling, upper bounds, element codes and heads."""
 
     photos: str
     sets: int
-    mean: StressResult
-    bounds: tuple[StressResult, ...]
-    others: tuple[StressResult, ...]
+    rows: tuple[Row, ...]
 
-    @property
-    def results(self) -> tuple[StressResult, ...]:
-        """All results in the order of the table."""
-        return (self.mean, *self.bounds, *self.others)
-
-    def gap_closed(self, result: StressResult) -> NDArray[np.float64]:
+    def gap_closed(self, row: Row) -> list[float]:
         """Return the share of the gap between mean pooling and the best bound closed, in percent."""
-        return gap_closed(result, self.mean, self.bounds)
+        return gap_closed(row, self.rows[0], [row for row in self.rows if row.bound])
 
     def table(self) -> Table:
         """Return the results with the share of the gap closed."""
         cells = tuple(
             (
-                result.method,
-                str(result.bytes_per_item),
-                *(f"{m:.2f} ± {e:.2f}" for m, e in zip(result.means, result.errors, strict=True)),
-                " / ".join(f"{share:.0f}" for share in self.gap_closed(result)),
+                row.name,
+                str(row.facts["bytes"]),
+                *("{:.2f} ± {:.2f}".format(*row.estimate(key)) for key in MEASURES),
+                " / ".join(f"{share:.0f}" for share in self.gap_closed(row)),
             )
-            for result in self.results
+            for row in self.rows
         )
-        faces = (f"{count} faces" for count in self.results[0].faces)
+        faces = (f"{count} faces" for count in FACES)
         return Table(f"Photos {self.photos}", ("method", "bytes", *faces, "gap closed, %"), cells)
+
+
+def gap_closed(row: Row, mean: Row, bounds: Sequence[Row]) -> list[float]:
+    """Return the share of the gap between two rows' nDCG that a third closes, in percent; NaN for no gap."""
+    closed = []
+    for key in MEASURES:
+        own, least = (one.estimate(key)[0] for one in (row, mean))
+        gap = max(bound.estimate(key)[0] for bound in bounds) - least
+        closed.append(100.0 * (own - least) / gap if gap else float("nan"))
+    return closed
 
 
 def train_heads(
@@ -133,7 +123,7 @@ def make_head(name: str, photos: LabelledPeople, degraded: Sequence[LabelledPeop
     parts = [photos, *degraded]
     rows = np.concatenate([part.descriptors for part in parts])
     head = fit_head(RECIPES[name], rows, np.concatenate([part.labels for part in parts]))
-    return head.with_logistic(calibrated(SetNet(head), _calibration_world(photos)))
+    return head.with_logistic(best_logistic(SetVectors(SetNet(head)), _calibration_test(photos)))
 
 
 def evaluate_heads(
@@ -149,50 +139,35 @@ def evaluate_heads(
     Everything is calibrated on the training people in the same way, heads too. Lifts weight directions by
     their reliability, so that an upper bound with these weights stands beside the descriptors as they are.
     """
-    training = _calibration_world(train)
-    pooled: list[Aggregator] = [Mean(train.dim), *heads]
-    set_logistics = [calibrated(one, training) for one in pooled]
-    kept = [_Kept("descriptor per element", 32), *(_Kept(code_name(bits), bits) for bits in CODE_BITS)]
-    if weighted := _discriminant_of(heads):
-        kept.insert(1, _Kept("descriptor per element, weighted", 32, weighted))
-        kept.append(_Kept(f"{code_name(1)}, weighted", 1, weighted))
-    logistics = [one.calibrated(training) for one in kept]
+    fitting = _calibration_test(train)
+    dim, mean = train.dim, Mean(train.dim)
+    elements = {"descriptor per element": EveryElement()}
+    weighted = _discriminant_of(heads)
+    if weighted:
+        elements["descriptor per element, weighted"] = EveryElement(32, weighted)
+    elements |= {code_name(bits): EveryElement(bits) for bits in CODE_BITS}
+    if weighted:
+        elements[f"{code_name(1)}, weighted"] = EveryElement(1, weighted)
+    kept: dict[str, SetVectors | EveryElement] = {mean.name: SetVectors(mean)} | elements
+    kept |= {head.name: SetVectors(head) for head in heads}
+    logistics = {name: best_logistic(one, fitting) for name, one in kept.items()}
     evaluations = []
     for photos, test in tests.items():
         say(f"evaluating on photos {photos}")
         world = stress_world(test.descriptors, test.labels, sets=sets, repeats=REPEATS)
-        elements = [one.measured(world, score) for one, score in zip(kept, logistics, strict=True)]
-        bounds = [result for one, result in zip(kept, elements, strict=True) if one.bits == 32]
-        others = [result for one, result in zip(kept, elements, strict=True) if one.bits < 32]
-        mean, *of_heads = (
-            measured_sets(one, world, logistic=score)
-            for one, score in zip(pooled, set_logistics, strict=True)
-        )
-        evaluations.append(HeadEvaluation(photos, sets, mean, tuple(bounds), (*others, *of_heads)))
+        rows = []
+        for name, one in kept.items():
+            measured = measure_ranking(one, [StressTest(world)], logistics[name])
+            bound = isinstance(one, EveryElement) and one.bits == 32
+            rows.append(Row(name, measured.values, {"bytes": _bytes(one, dim)}, bound, measured.draws))
+        evaluations.append(HeadEvaluation(photos, sets, tuple(rows)))
     return evaluations
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """Every face kept, at so many bits per dimension, after a change of its descriptor."""
-
-    name: str
-    bits: int
-    change: Callable[[Floats], Floats] = unit
-
-    def calibrated(self, world: StressWorld) -> Logistic:
-        return calibrated_elements(world, change=self.change, stored=coded_elements(self.bits))
-
-    def measured(self, world: StressWorld, logistic: Logistic) -> StressResult:
-        size = element_bytes(world.descriptors.shape[1], self.bits)
-        return measured_elements(
-            world,
-            logistic=logistic,
-            name=self.name,
-            bytes_per_face=size,
-            change=self.change,
-            stored=coded_elements(self.bits),
-        )
+def _bytes(kept: SetVectors | EveryElement, dim: int) -> int:
+    if isinstance(kept, SetVectors):
+        return kept.aggregator.bytes_per_item
+    return int(np.mean(FACES) * element_bytes(dim, kept.bits))
 
 
 def _discriminant_of(heads: Sequence[Aggregator]) -> Callable[[Floats], Floats] | None:
@@ -246,21 +221,22 @@ def write_card(evaluations: Sequence[HeadEvaluation], page: Path, folder: Path =
 
 def _record_figures(evaluation: HeadEvaluation, folder: Path) -> None:
     """Write their figures into the heads' files, which stay the same heads to an index."""
-    results = {result.method: result for result in evaluation.results}
+    rows = {row.name: row for row in evaluation.rows}
     for path in _heads_in(folder):
         net = SetNet.load(path)
-        head, result = net.head, results[net.name]
+        head, row = net.head, rows[net.name]
         figures = {
-            "faces": list(result.faces),
-            "gap_closed_percent": [round(float(share), 1) for share in evaluation.gap_closed(result)],
-            "ndcg@10": [round(float(mean), 2) for mean in result.means],
+            "faces": list(FACES),
+            "gap_closed_percent": [round(share, 1) for share in evaluation.gap_closed(row)],
+            "ndcg@10": [round(row.estimate(key)[0], 2) for key in MEASURES],
         }
         about = {**head.about, "stress_lfw_test_half": figures, "fingerprint": net.fingerprint}
         replace(head, about=about).save(path)
 
 
-def _calibration_world(photos: LabelledPeople) -> StressWorld:
-    return stress_world(photos.descriptors, photos.labels, sets=CALIBRATION_SETS, repeats=3, seed=1)
+def _calibration_test(photos: LabelledPeople) -> StressTest:
+    world = stress_world(photos.descriptors, photos.labels, sets=CALIBRATION_SETS, repeats=3, seed=1)
+    return StressTest(world)
 
 
 def _halves(path: Path) -> Halves:

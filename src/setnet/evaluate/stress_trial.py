@@ -1,19 +1,22 @@
-"""Sets of chosen sizes, and how well a method finds two people in them."""
+"""The stress test (section 5.1): sets of chosen sizes, and how well two people are found in them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.measures import dcg, people_draws
-from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic, SetNet, codec, unit
+from setnet.evaluate.measures import Measured, dcg, people_draws
+from setnet.heads import Logistic
 
+Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+FACES = (2, 3, 4, 5)  # of a set
 DISTRACTORS = 3
 
 
@@ -119,12 +122,6 @@ def _turn(faces: dict[int, Ints], pairs: Ints, repeat: int) -> Ints:
     return np.array([[faces[p][repeat % len(faces[p])] for p in pair] for pair in pairs.tolist()])
 
 
-Floats = NDArray[np.float32]
-FACES = (2, 3, 4, 5)
-SETS_AT_ONCE = 2048
-SAMPLED = 16  # every so many sets enter the sample of similarities
-
-
 @dataclass(frozen=True, eq=False)
 class PairSimilarities:
     """A method's similarities of query faces with all N sets of one size.
@@ -148,6 +145,7 @@ class StressTest:
 
     world: StressWorld
     depths: tuple[int, ...] = (10,)
+    faces: tuple[int, ...] = FACES
 
     def described(self, descriptors: Floats) -> StressTest:
         """Return the same test of other descriptors, with what is known of the ground truth."""
@@ -195,180 +193,34 @@ class StressTest:
         return np.asarray(100.0 * gains / self.ideal[query])
 
 
-def set_similarities(
-    aggregator: Aggregator, test: StressTest, faces: Sequence[int] = FACES
-) -> Iterator[PairSimilarities]:
-    """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
-    queries = aggregator.describe(test.world.descriptors[test.examples])
-    encode = _encoder(aggregator, test.world)
-    for size in faces:
-        yield vector_similarities(queries, _set_vectors(aggregator, test.world, size, encode))
+class Representation(Protocol):
+    """What is kept of a set."""
+
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        """Yield the similarities of query faces with all sets, by number of faces."""
 
 
-def set_vectors(aggregator: Aggregator, world: StressWorld, size: int) -> Floats:
-    """Return the vectors of sets of so many faces, as an index stores them, (N, dim)."""
-    return _set_vectors(aggregator, world, size, _encoder(aggregator, world))
+def ndcg_name(depth: int, elements: int, test: str = "") -> str:
+    """Return the name of a measure: nDCG of a test (the main one is "") with so many elements to a set.
 
-
-def vector_similarities(queries: Floats, sets: Floats) -> PairSimilarities:
-    """Return the similarities of the vectors of `StressTest.examples` with those of sets."""
-    table = queries @ sets.T
-    return PairSimilarities(lambda a, b: table[[a, b]], table[:, ::SAMPLED].T.ravel())
-
-
-Encode = Callable[[NDArray[np.int64]], NDArray[np.uint8]]  # (sets, size) faces to stored codes
-
-
-def _set_vectors(aggregator: Aggregator, world: StressWorld, size: int, encode: Encode) -> Floats:
-    out = np.empty((len(world.faces), aggregator.dim), dtype=np.float32)
-    for start in range(0, len(world.faces), SETS_AT_ONCE):
-        codes = encode(world.faces[start : start + SETS_AT_ONCE, :size])
-        out[start : start + len(codes)] = codec.decode(codes, aggregator.dim, aggregator.bits)
-    return out
-
-
-def _encoder(aggregator: Aggregator, world: StressWorld) -> Encode:
-    """Return what encodes sets; of a few thousand faces in many sets each is lifted once, where it can be."""
-    added = aggregator.contributions(world.descriptors) if isinstance(aggregator, SetNet) else None
-    if added is not None:
-        return lambda members: codec.encode(_summed(added, members), aggregator.bits)
-
-    def encode(members: NDArray[np.int64]) -> NDArray[np.uint8]:
-        counts = np.full(len(members), members.shape[1], dtype=np.int64)
-        return aggregator.encode(world.descriptors[members.ravel()], counts)
-
-    return encode
-
-
-def _summed(added: Floats, members: NDArray[np.int64]) -> Floats:
-    """Return the unit-norm sum over the members of each set."""
-    total = added[members[:, 0]]
-    for column in members.T[1:]:
-        total += added[column]
-    return unit(total)
-
-
-def element_similarities(
-    test: StressTest,
-    faces: Sequence[int] = FACES,
-    change: Callable[[Floats], Floats] = unit,
-    stored: Callable[[Floats], Floats] = lambda rows: rows,
-) -> Iterator[PairSimilarities]:
-    """Yield the same with every face stored and matched greedily.
-
-    ``change`` may whiten all descriptors, ``stored`` is what is left of them where they are stored.
+    >>> ndcg_name(10, 2), ndcg_name(30, 5, "held-out typefaces")
+    ('ndcg10@2', 'ndcg30@5 held-out typefaces')
     """
-    world = test.world
-    vectors = change(world.descriptors)
-    similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
-    for size in faces:
-        members = np.ascontiguousarray(world.faces[:, :size].T)
-        sample = similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel()
-        yield PairSimilarities(partial(_greedy_pair, similarity, members), sample)
+    return f"ndcg{depth}@{elements} {test}".rstrip()
 
 
-def _greedy_pair(similarity: Floats, members: NDArray[np.int64], a: int, b: int) -> Floats:
-    """Return the similarities that two query faces are matched with in every set, (2, N).
-
-    The matches are those of `greedy_matches`: of two query faces the less similar one gives way to the other
-    and takes its second best. ``members`` are the rows of each set, (size, N).
-    """
-    first, second_of_first, which = _two_best(similarity[a][members])
-    other, second_of_other, same = _two_best(similarity[b][members])
-    both, a_wins = which == same, first >= other
-    return np.stack(
-        [np.where(both & ~a_wins, second_of_first, first), np.where(both & a_wins, second_of_other, other)]
-    )
-
-
-def _two_best(rows: Floats) -> tuple[Floats, Floats, NDArray[np.int8]]:
-    """Return the two highest values of each column, and the row of the highest."""
-    best, which = rows[0], np.zeros(rows.shape[1], np.int8)
-    second = np.full_like(best, -np.inf)
-    for number, row in enumerate(rows[1:], start=1):
-        second = np.maximum(second, np.minimum(best, row))
-        which[row > best] = number
-        best = np.maximum(best, row)
-    return best, second, which
-
-
-@dataclass(frozen=True)
-class StressResult:
-    """One method's nDCG in percent.
-
-    ``values[f][r][q]`` is that of query q in repeat r, with ``faces[f]`` faces per set; ``draws[f]`` are
-    means in resamples of the queried people.
-    """
-
-    method: str
-    bytes_per_item: int
-    logistic: Logistic
-    depth: int
-    faces: tuple[int, ...]
-    values: NDArray[np.float64]
-    draws: NDArray[np.float64]
-
-    @property
-    def means(self) -> NDArray[np.float64]:
-        """Mean, per number of faces."""
-        return np.asarray(self.values.mean(axis=(1, 2)))
-
-    @property
-    def errors(self) -> NDArray[np.float64]:
-        """Standard error over people, per number of faces."""
-        return np.asarray(self.draws.std(axis=1, ddof=1))
-
-
-def measured_sets(
-    aggregator: Aggregator,
-    world: StressWorld,
-    *,
-    faces: Sequence[int] = FACES,
-    depth: int = 10,
-    logistic: Logistic | None = None,
-) -> StressResult:
-    """Run the test for one set vector per set, in the bytes an index would hold."""
-    test, score = StressTest(world, (depth,)), logistic or aggregator.logistic
-    values = [test.ndcg(one, score)[0] for one in set_similarities(aggregator, test, faces)]
-    size = aggregator.bytes_per_item
-    return StressResult(aggregator.name, size, score, depth, tuple(faces), *_with_draws(values, test))
-
-
-def measured_elements(
-    world: StressWorld,
-    *,
-    faces: Sequence[int] = FACES,
-    depth: int = 10,
-    logistic: Logistic = ELEMENT_LOGISTIC,
-    name: str = "descriptor per element",
-    bytes_per_face: int | None = None,
-    change: Callable[[Floats], Floats] = unit,
-    stored: Callable[[Floats], Floats] = lambda rows: rows,
-) -> StressResult:
-    """Run the test with every face stored, in floats or codes, faces matched greedily and never twice."""
-    test = StressTest(world, (depth,))
-    values = [test.ndcg(one, logistic)[0] for one in element_similarities(test, faces, change, stored)]
-    size = int(np.mean(faces) * (bytes_per_face or codec.row_bytes(world.descriptors.shape[1], 32)))
-    return StressResult(name, size, logistic, depth, tuple(faces), *_with_draws(values, test))
-
-
-def _with_draws(
-    values: Sequence[NDArray[np.float64]], test: StressTest
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    queries = test.world.queries
-    return np.array(values), np.array([people_draws([one.mean(axis=0)], [queries]) for one in values])
-
-
-def gap_closed(
-    method: StressResult, mean: StressResult, bounds: Sequence[StressResult]
-) -> NDArray[np.float64]:
-    """Return the share of the gap between mean pooling and the best upper bound closed, in percent.
-
-    NaN where there is no gap.
-    """
-    best = np.max([bound.means for bound in bounds], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(100.0 * (method.means - mean.means) / (best - mean.means))
+def measure_ranking(kept: Representation, tests: Sequence[StressTest], logistic: Logistic) -> Measured:
+    """Return nDCG at every depth and number of faces: a value per world and repeat, errors over people."""
+    found = [[test.ndcg(one, logistic) for one in kept.similarities(test)] for test in tests]
+    queries = [test.world.queries for test in tests]
+    values, draws = {}, {}
+    for at, count in enumerate(tests[0].faces):
+        for place, depth in enumerate(tests[0].depths):
+            numbers = [one[at][place] for one in found]
+            name = ndcg_name(depth, count)
+            values[name] = np.concatenate([one.mean(axis=1) for one in numbers]).tolist()
+            draws[name] = people_draws([one.mean(axis=0) for one in numbers], queries).round(4).tolist()
+    return Measured(values, draws)
 
 
 def first_ranks(scores: NDArray[np.floating], depth: int) -> NDArray[np.int64]:

@@ -15,24 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, SetIndex
-from setnet.evaluate.inputs import (
-    PAPER_DIFFICULTY,
-    Inputs,
-    OnProgress,
-    Prepare,
-    QueryRunner,
-    build_index,
-    by_faces,
-    by_whitened_faces,
-    running,
-)
+from setnet.evaluate.baselines import PlainElements, PlainSets, PreTags
 from setnet.evaluate.measures import Measured
-from setnet.evaluate.methods import CODE_BITS, Methods, code_name, coded_elements, element_bytes, load_head
-from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
-from setnet.evaluate.pre_tags import PreTags
+from setnet.evaluate.methods import Methods, load_head
+from setnet.evaluate.queries import Prepare, QueryRunner, build_index, by_faces, by_whitened_faces
 from setnet.evaluate.record import Record, Row, Run
+from setnet.evaluate.representations import CODE_BITS, code_name, coded_elements, element_bytes
+from setnet.evaluate.settings import WorldSettings, experiment, setting
+from setnet.evaluate.tables import CAPTION, FIRST, Column, Table, result_table
 from setnet.evaluate.worlds import StoredWorld, World
 from setnet.heads import Aggregator, Logistic, Mean, codec
+
+TITLE = "Quality against time and bytes (section 5.3)"
 
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 DEPTH = 100
@@ -57,75 +51,43 @@ class _Line:
     bound: bool = False
 
 
-def evaluate_tradeoff(
-    descriptors: Path | None = None,
-    *,
-    people: Path | None = None,
-    difficulty: float = PAPER_DIFFICULTY,
-    world: str | None = None,
-    scale: float = 1.0,
-    items: int = 50_000,
-    lists: Path | None = None,
-    methods: Sequence[str] | None = None,
-    heads: Sequence[str] | None = None,
-    baseline: str = "mean +W",
-    queries: int = 1000,
-    timed: int = 100,
-    repeats: int = 2,
-    work: Path | None = None,
-    seed: int = 0,
-    json: Path | None = None,
-    progress: OnProgress | None = None,
-) -> Record:
-    """Measure quality against time and bytes, in every mode of the engine (section 5.3).
+@dataclass(frozen=True, kw_only=True)
+class Settings(WorldSettings):
+    """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
 
-    Parameters are those of `retrieval`, and the following.
-
-    Parameters
-    ----------
-    methods
-        Kinds of set vectors; by default the head of the fewest bytes.
-    baseline
-        A further kind of set vectors, re-ranked at one depth only.
-    timed
-        How many queries are timed one by one.
-    work
-        Keep the indexes in this folder.
-    """
-    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
-    halves = inputs.halves()
-    made = inputs.items_of(halves)
-    fitted = inputs.methods(halves)
-    names = fitted.chosen(methods or [default_head(fitted)])
-    fitted.chosen([baseline])
-    settings = inputs.settings() | {"queries": queries, "timed": timed, "repeats": repeats}
-    runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats, timed)
-    rows = row_count(names, baseline)
-    with running("tradeoff", settings | inputs.head_settings(), json, progress, rows) as run:
-        run_tradeoff(run, made, fitted, names, baseline, runner, work=work)
-    return run.record()
+    repeats: int = setting(2, "With other query faces each time.", minimum=1)
+    methods: Sequence[str] = setting(
+        (), "Set vectors to try; repeatable [default: one head].", "--method", metavar="NAME", counts=False
+    )
+    baseline: str = setting("mean +W", "The baseline to re-rank too.", counts=False)
+    timed: int = setting(100, "Queries timed one by one.", minimum=1)
+    work: Path | None = setting(None, "Keep the indexes here.", metavar="DIR", counts=False)
 
 
-def run_tradeoff(
-    run: Run,
-    world: World,
-    methods: Methods,
-    heads: Sequence[str],
-    baseline: str,
-    runner: QueryRunner,
-    *,
-    work: Path | None = None,
-) -> None:
-    """Fill ``run`` with a row per way of searching."""
+@experiment("tradeoff")
+def run(run: Run, settings: Settings) -> None:
+    """Measure quality, time and bytes: a row per way of searching."""
+    halves = settings.halves()
+    world = settings.make_world(halves)
+    methods = settings.fitted_methods(halves)
+    names = methods.chosen(settings.methods or [default_head(methods)])
+    methods.chosen([settings.baseline])
+    pairs = settings.queries // 2
+    runner = QueryRunner(world, pairs, settings.queries - pairs, settings.repeats, settings.timed)
+    run.total = (
+        sum(len(_set_lines(name, RERANKED)) for name in names)
+        + len(_set_lines(settings.baseline, (2000,)))
+        + 14
+    )
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
     with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
-        folder = work or Path(temporary)
+        folder = settings.work or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         run.say(f"making {world.size:,} items")
         rows = _Rows(run, methods, StoredWorld(world, folder / "elements.f32"), runner, folder)
         rows.plain()
-        for number, name in enumerate([*heads, baseline]):
-            rows.of_sets(name, RERANKED if name in heads else (2000,), number)
+        for number, name in enumerate([*names, settings.baseline]):
+            rows.of_sets(name, RERANKED if name in names else (2000,), number)
         rows.of_whitened_faces()
         rows.of_coded_faces()
 
@@ -134,11 +96,6 @@ def default_head(methods: Methods) -> str:
     """Return the head of the fewest bytes: wider ones are searched more slowly; the mean if there is none."""
     loaded = {name: load_head(name) for name in methods.head_names()}
     return min(loaded, key=lambda name: loaded[name].bytes_per_item, default="mean")
-
-
-def row_count(heads: Sequence[str], baseline: str) -> int:
-    """Return how many rows a run has."""
-    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 14
 
 
 def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -181,8 +138,7 @@ class _Rows:
                 plain, vectors = PlainSets(self.world, Mean(self.world.dim)), self.world.size
                 logistic = self.methods.make("mean").logistic
             search = partial(plain.search, k=DEPTH, logistic=logistic)
-            with one_blas_thread():
-                seconds = runner.timing(search, by_faces)
+            seconds = runner.timing(search, by_faces)
             found = [
                 runner.measured(q, search(people).tolist())
                 for q, people in enumerate(by_faces(runner, 0)[: len(seconds)])
@@ -353,3 +309,25 @@ def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any
     if options["mode"] == "set":
         return hits[:DEPTH]
     return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of all rows."""
+    columns = [
+        Column("ndcg10", "nDCG@10"),
+        Column("ndcg30", "nDCG@30"),
+        Column("recall30", "full matches in 30"),
+        Column("first", "rank of first", lower=True),
+        Column("mean_ms", "mean ms", fact=True, digits=2),
+        Column("median_ms", "median ms", fact=True, digits=2),
+        Column("speedup", "speed-up", fact=True),
+        Column("bytes_per_item", "bytes", fact=True),
+    ]
+    note = (
+        CAPTION
+        + f" {FIRST.format(100)}"
+        + " Processor time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every "
+        "face in the same run. Bytes per item: set vector, plus float32 elements and their codes "
+        "of 8 and 4 bits where the search reads them."
+    )
+    return [result_table("Quality against time and bytes", record.rows, columns, note)]

@@ -1,9 +1,9 @@
 """Groups faces by person: average linkage over the graph of their neighbours, with the rule of this library.
 
 The result depends on the faces and not on their order, but for rounding. When two groups are taken for one
-person is a rule that was chosen on the training half of LFW and degraded copies of it; `setnet evaluate
-grouping` measures it on the other half. Its threshold is derived from how similar a library's faces of
-different people are. Many faces are merged in parts first; new faces join groups without comparing all
+person is a rule that was chosen on the training half of LFW and degraded copies of it; `python -m
+studies.grouping` measures it on the other half. Its threshold is derived from how similar a library's faces
+of different people are. Many faces are merged in parts first; new faces join groups without comparing all
 again.
 """
 

@@ -12,7 +12,7 @@ from setnet.library.face_references import FaceReference
 from setnet.library.person import Example
 
 # Faces are told apart below this probability of a match. Chosen on the people of LFW's training half:
-# `python benchmarks/mixed_examples.py` has the figures.
+# `python -m studies.mixed_examples` has the figures.
 _LEAST_PROBABILITY = 0.2
 _SAME_DESCRIPTOR = 1 - 1e-5  # similarity: the same numbers, but for how they were rounded
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.evaluate.footage import set_turned
 from setnet.video.capture import Packet, PacketGroup
 from setnet.video.frames import Frame, _thin_out, read_frames, watch_frames
 from setnet.video.shots import find_cuts, may_be_cut, signature
+from studies.video import set_turned
 
 
 def encoded(clip: Path, folder: Path, *options: str) -> Path:

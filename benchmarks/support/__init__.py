@@ -1,0 +1,1 @@
+"""What several benchmarks share: worlds, peers, turns, and the pages that results go to."""

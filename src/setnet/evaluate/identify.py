@@ -1,0 +1,134 @@
+"""Identification and verification of single faces: the paper's check of its descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.measures import match_rate_draws, people_draws
+from setnet.evaluate.people import similarities
+from setnet.evaluate.record import Record, Row, Run
+from setnet.evaluate.settings import MethodSettings, experiment
+from setnet.evaluate.tables import CAPTION, Column, Table, result_table
+from setnet.heads import unit
+
+TITLE = "Identification of single faces"
+
+Floats = NDArray[np.float32]
+RANKS = (1, 5, 10)
+FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)
+CURVE = np.logspace(-5, 0, 61).tolist()
+
+
+def identified(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, NDArray[np.float64]]:
+    """Return for each probe 100 where its person is among the first so many of the gallery, else 0.
+
+    >>> eye = np.eye(3, dtype=np.float32)
+    >>> identified(eye, eye, np.array([0, 1, 0]))[1].tolist()
+    [100.0, 100.0, 0.0]
+    """
+    sims = probes @ gallery.T
+    own = sims[np.arange(len(probes)), truth]
+    place = (sims > own[:, None]).sum(axis=1)
+    return {rank: 100.0 * (place < rank) for rank in RANKS}
+
+
+def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.float64]:
+    """Return the true accept rate (genuine pairs, in percent) at each false accept rate (impostor pairs)."""
+    bars = np.quantile(different, 1.0 - np.asarray(rates, np.float64))
+    accepted: NDArray[np.float64] = 100.0 * (same[None, :] > bars[:, None]).mean(axis=1)
+    return accepted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(MethodSettings):
+    """1:N identification of single faces and verification, the paper's check of its descriptor."""
+
+
+@experiment("identify")
+def run(run: Run, settings: Settings) -> None:
+    """Measure identification rates and verification, for the descriptor, whitened, and every head.
+
+    In each repeat a random half of a person's faces make their entry in the gallery (the mean), the other
+    half are probes.
+    """
+    halves = settings.halves()
+    methods = settings.fitted_methods(halves)
+    test, groups = halves.test, halves.test.groups(2)
+    if len(groups) < 2:
+        raise InvalidInputError("identification needs two people or more with two faces each")
+    names, owner = np.unique(test.labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    single = ["descriptor", "descriptor +W"] if methods.whitens else ["descriptor"]
+    heads = methods.chosen_heads(settings.methods)
+    run.total = len(single) + len(heads)
+    run.note(world=halves.name, people=len(groups), faces=int(sum(map(len, groups))))
+    for name in [*single, *heads]:
+        if run.has(name):
+            continue
+        run.say(name)
+        if name.startswith("descriptor"):
+            vectors = methods.whitening(test.descriptors) if name.endswith("+W") else test.descriptors
+        else:
+            vectors = methods.aggregator(name).describe(test.descriptors)
+        values: dict[str, list[float]] = {}
+        draws: dict[str, list[float]] = {}
+        curves = []
+        for repeat in range(settings.repeats):
+            rng = np.random.default_rng((settings.seed, repeat))
+            truth, found = _one_repeat(vectors, groups, rng)
+            for rank, hits in found.items():
+                values.setdefault(f"tpir{rank}", []).append(float(hits.mean()))
+                if not repeat:
+                    drawn = people_draws([hits], [truth[:, None]])
+                    draws[f"tpir{rank}"] = drawn.round(4).tolist()
+            pairs = similarities(vectors, owner, rng)
+            accepted = roc(pairs.same, pairs.different, FALSE_ACCEPT_RATES)
+            for far, rate in zip(FALSE_ACCEPT_RATES, accepted, strict=True):
+                values.setdefault(f"tar@{far:g}", []).append(float(rate))
+            curves.append(roc(pairs.same, pairs.different, CURVE))
+        bars = np.quantile(pairs.different, 1.0 - np.asarray(FALSE_ACCEPT_RATES))
+        for far, drawn in zip(FALSE_ACCEPT_RATES, _accepted_draws(vectors, groups, bars), strict=True):
+            draws[f"tar@{far:g}"] = drawn.round(4).tolist()
+        curve = {"far": CURVE, "tar": np.mean(curves, axis=0).tolist()}
+        run.add(Row(name, values, {"dim": int(vectors.shape[1]), "curve": curve}, draws=draws))
+
+
+def _accepted_draws(
+    vectors: Floats, groups: Sequence[NDArray[np.int64]], bars: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Return (bars, draws): the share of genuine pairs accepted, every person counting alike."""
+    pairs = [(vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)] for rows in groups]
+    return match_rate_draws(np.array([[100.0 * (own > bar).mean() for own in pairs] for bar in bars]))
+
+
+def _one_repeat(
+    vectors: Floats, groups: Sequence[NDArray[np.int64]], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]]]:
+    """Return whose face each probe is, and whether it was identified within each rank."""
+    gallery, probes, truth = [], [], []
+    for person, group in enumerate(groups):
+        rows = rng.permutation(group)
+        half = (len(rows) + 1) // 2
+        gallery.append(vectors[rows[:half]].mean(axis=0))
+        probes.append(rows[half:])
+        truth.append(np.full(len(rows) - half, person))
+    whose = np.concatenate(truth)
+    return whose, identified(unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), whose)
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of all rows."""
+    columns = [Column("dim", "D", fact=True)]
+    columns += [Column(f"tpir{rank}", f"rank {rank}", digits=2) for rank in RANKS]
+    columns += [Column(f"tar@{rate:g}", f"TAR at FAR {rate:g}", digits=2) for rate in FALSE_ACCEPT_RATES]
+    note = (
+        f"{record.extra.get('people')} people. Rank: probes identified within that rank, percent. "
+        "TAR at FAR: percentage of genuine pairs accepted at the threshold that this share of impostor "
+        "pairs passes. " + CAPTION
+    )
+    return [result_table("Identification and verification of single faces", record.rows, columns, note)]

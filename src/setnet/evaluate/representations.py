@@ -1,0 +1,160 @@
+"""What is kept of a set: one vector, or every element at 32, 8, 4 or 1 bit per dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.evaluate.stress_trial import PairSimilarities, StressTest, StressWorld
+from setnet.heads import Aggregator, SetNet, codec, unit
+from setnet.heads.bit_codes import BitCodec
+
+Floats = NDArray[np.float32]
+SETS_AT_ONCE = 2048
+SAMPLED = 16  # every so many sets enter the sample of similarities
+CODE_BITS = (8, 4, 1)
+
+
+def coded_elements(bits: int) -> Callable[[Floats], Floats]:
+    """Return what turns unit descriptors into what is left of them at 32, 8, 4 or 1 bit per dimension.
+
+    A query in floats has the same product with the result as with the codes. One bit is RaBitQ's, around the
+    mean of the descriptors; rows of zeros stand for none.
+    """
+    return _one_bit if bits == 1 else partial(_rounded, bits=bits)
+
+
+def code_name(bits: int) -> str:
+    """Return the name of element codes in tables.
+
+    >>> code_name(4), code_name(1)
+    ('element codes, 4 bits', 'element codes, 1 bit')
+    """
+    return f"element codes, {bits} bit{'s' * (bits > 1)}"
+
+
+def element_bytes(dim: int, bits: int) -> int:
+    """Return the bytes of an element: its code, and at one bit a factor of two bytes.
+
+    >>> [element_bytes(128, bits) for bits in (32, 8, 4, 1)]
+    [512, 128, 64, 18]
+    """
+    return codec.row_bytes(dim, bits) + 2 * (bits == 1)
+
+
+def _rounded(rows: Floats, bits: int) -> Floats:
+    return codec.decode(codec.encode(rows, bits), rows.shape[1], bits)
+
+
+def _one_bit(rows: Floats) -> Floats:
+    used = np.abs(rows).max(axis=1) > 0
+    one_bit = BitCodec(rows[used].mean(axis=0) if used.any() else np.zeros(rows.shape[1], np.float32))
+    out = np.zeros_like(rows)
+    out[used] = one_bit.decode(*one_bit.encode(rows[used]))
+    return out
+
+
+@dataclass(frozen=True)
+class SetVectors:
+    """One vector per set, as an index stores it."""
+
+    aggregator: Aggregator
+
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        """Yield the similarities of query faces with all sets, by number of faces."""
+        queries = self.aggregator.describe(test.world.descriptors[test.examples])
+        for vectors in set_vectors(self.aggregator, test):
+            yield vector_similarities(queries, vectors)
+
+
+@dataclass(frozen=True)
+class EveryElement:
+    """Every face, at so many bits per dimension after a change of its descriptor; matched greedily."""
+
+    bits: int = 32
+    change: Callable[[Floats], Floats] = unit
+
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        """Yield the similarities of query faces with all sets, by number of faces."""
+        vectors = self.change(test.world.descriptors)
+        return element_similarities(vectors[test.examples], coded_elements(self.bits)(vectors), test)
+
+
+def element_similarities(queries: Floats, stored: Floats, test: StressTest) -> Iterator[PairSimilarities]:
+    """Yield the similarities of query faces with all sets of stored faces, by number of faces."""
+    similarity, members = np.ascontiguousarray(queries @ stored.T), test.world.faces
+    for size in test.faces:
+        sample = similarity[:, members[::SAMPLED, :size]].max(axis=2).T.ravel()
+        pair = partial(_greedy_pair, similarity, np.ascontiguousarray(members[:, :size].T))
+        yield PairSimilarities(pair, sample)
+
+
+def set_vectors(aggregator: Aggregator, test: StressTest) -> Iterator[Floats]:
+    """Yield the vectors of all sets, as an index stores them, (N, dim), by number of faces."""
+    encode = _encoder(aggregator, test.world)
+    for size in test.faces:
+        members = test.world.faces[:, :size]
+        out = np.empty((len(members), aggregator.dim), dtype=np.float32)
+        for start in range(0, len(members), SETS_AT_ONCE):
+            codes = encode(members[start : start + SETS_AT_ONCE])
+            out[start : start + len(codes)] = codec.decode(codes, aggregator.dim, aggregator.bits)
+        yield out
+
+
+def vector_similarities(queries: Floats, sets: Floats) -> PairSimilarities:
+    """Return the similarities of the vectors of `StressTest.examples` with those of sets."""
+    table = queries @ sets.T
+    return PairSimilarities(lambda a, b: table[[a, b]], table[:, ::SAMPLED].T.ravel())
+
+
+Encode = Callable[[NDArray[np.int64]], NDArray[np.uint8]]  # (sets, size) faces to stored codes
+
+
+def _encoder(aggregator: Aggregator, world: StressWorld) -> Encode:
+    """Return what encodes sets; of a few thousand faces in many sets each is lifted once, where it can be."""
+    added = aggregator.contributions(world.descriptors) if isinstance(aggregator, SetNet) else None
+    if added is not None:
+        return lambda members: codec.encode(_summed(added, members), aggregator.bits)
+
+    def encode(members: NDArray[np.int64]) -> NDArray[np.uint8]:
+        counts = np.full(len(members), members.shape[1], dtype=np.int64)
+        return aggregator.encode(world.descriptors[members.ravel()], counts)
+
+    return encode
+
+
+def _summed(added: Floats, members: NDArray[np.int64]) -> Floats:
+    """Return the unit-norm sum over the members of each set."""
+    total = added[members[:, 0]]
+    for column in members.T[1:]:
+        total += added[column]
+    return unit(total)
+
+
+def _greedy_pair(similarity: Floats, members: NDArray[np.int64], a: int, b: int) -> Floats:
+    """Return the similarities that two query faces are matched with in every set, (2, N).
+
+    The matches are those of `greedy_matches`: of two query faces the less similar one gives way to the other
+    and takes its second best. ``members`` are the rows of each set, (size, N).
+    """
+    first, second_of_first, which = _two_best(similarity[a][members])
+    other, second_of_other, same = _two_best(similarity[b][members])
+    both, a_wins = which == same, first >= other
+    return np.stack(
+        [np.where(both & ~a_wins, second_of_first, first), np.where(both & a_wins, second_of_other, other)]
+    )
+
+
+def _two_best(rows: Floats) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Return the two highest values of each column, and the row of the highest."""
+    best, which = rows[0], np.zeros(rows.shape[1], np.int8)
+    second = np.full_like(best, -np.inf)
+    for number, row in enumerate(rows[1:], start=1):
+        second = np.maximum(second, np.minimum(best, row))
+        which[row > best] = number
+        best = np.maximum(best, row)
+    return best, second, which

@@ -1,0 +1,103 @@
+"""How sure a match is: the experiment on virtual people, and a sample of LFW's test half."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from setnet.cli.evaluate import app
+from setnet.evaluate import matching, plots_of, read_record, tables_of
+from setnet.evaluate.people import read_split
+from setnet.faces.settings import load_calibration
+from setnet.library.calibration import LabelledFaces, trials
+from setnet.library.person_matcher import Cohort, Recogniser
+from setnet.library.score_calibration import MatchModel
+from tests.support import lfw_sample
+
+needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
+
+
+def test_it_measures_ways_bands_absence_and_probabilities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("VIRTUAL", 200), ("SIZES", (300, 1000)), ("CIRCLES", 6), ("LIBRARIES", 3)):
+        monkeypatch.setattr(matching, name, value)
+    sizes = ["--trials", "200", "--repeats", "2", "--faces", "3000"]
+    files = ["--json", str(tmp_path / "m.json"), "--constants", str(tmp_path / "constants.toml")]
+    done = CliRunner().invoke(app, ["matching", *sizes, *files])
+    assert done.exit_code == 0, done.output
+    record = read_record(tmp_path / "m.json")
+    assert record.row("all together").facts["millions"] > 0
+    facts = {row.name: row.facts for row in record.rows}
+    three = facts["3 examples"]
+    assert three["recall_sure"] > 95
+    assert three["false_sure"] < 3
+    assert facts["1 example"]["sure"] < three["sure"]
+    assert three["maybe"] < three["sure"]
+    assert facts["absent, 3 examples"]["empty"] >= 98
+    ways = {row.name: row.values for row in record.rows if row.facts["table"] == "ways"}
+    wrong = "3, one wrong at 1e-05"
+    assert np.mean(ways["weighted mean"][wrong]) > np.mean(ways["plain mean"][wrong]) + 5
+    order = record.row("score = probability, photos as they are, test half").values
+    assert np.mean(order["2 people"]) > 99
+    assert np.mean(order["5 people"]) > 99
+    likely = [f for f in facts.values() if f["table"] == "reliability" and f["low"] == 0.99]
+    assert all(f["right"] > 99 for f in likely)
+    titles = [table.title for table in tables_of(record)]
+    assert len(titles) == 6
+    assert "Order" in titles[0]
+    assert "Sure and maybe" in titles[2]
+    written = tomllib.loads((tmp_path / "constants.toml").read_text(encoding="utf-8"))
+    assert MatchModel.of(written["calibration"]["match"]).spread > 0
+    pytest.importorskip("matplotlib")
+    assert [path.name for path in plots_of(record, tmp_path)] == ["matching-strangers.png"]
+
+
+@pytest.fixture
+def lfw(lfw_file: Path) -> LabelledFaces:
+    """Faces of LFW's test half: forty people with four or five, forty with two or three, 160 with one."""
+    with np.load(lfw_file, allow_pickle=False) as file:
+        tested = np.isin(file["labels"], [*read_split().test])
+        owner = np.unique(file["labels"][tested], return_inverse=True)[1]
+        return LabelledFaces(file["descriptors"][tested], owner.astype(np.int64), file["quality"][tested])
+
+
+@needs_lfw
+@pytest.mark.xdist_group("lfw")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("examples", "least"), [(1, 85.0), (3, 95.0)])
+def test_on_real_people_sure_matches_are_right_and_most_are_sure(
+    lfw: LabelledFaces, examples: int, least: float
+) -> None:
+    model = MatchModel.of(load_calibration("sface", "match"))
+    cohort = Cohort.of_faces(lfw.descriptors, model)
+    recall, false_sure, false_maybe, compared = [], 0, 0, 0
+    for trial in trials(lfw, examples, 160, np.random.default_rng(0)):
+        here = cohort.strangers(trial.vector, examples, model)
+        known = Recogniser.of(model, trial.vector, examples, here, cohort.faces)
+        recall.append(float(np.mean(trial.genuine >= known.sure)))
+        false_sure += int((trial.strangers >= known.sure).sum())
+        false_maybe += int((trial.strangers >= known.maybe).sum())
+        compared += len(trial.strangers)
+    assert compared > 50_000
+    assert false_sure == 0
+    assert false_maybe <= 3e-4 * compared
+    assert 100 * np.mean(recall) >= least
+
+
+@needs_lfw
+@pytest.mark.xdist_group("lfw")
+@pytest.mark.timeout(900)
+def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFaces) -> None:
+    model = MatchModel.of(load_calibration("sface", "match"))
+    cohort = Cohort.of_faces(lfw.descriptors, model, faces=100_000)
+    found = []
+    for trial in trials(lfw, 3, 40, np.random.default_rng(1)):
+        here = cohort.strangers(trial.vector, 3, model)
+        known = Recogniser.of(model, trial.vector, 3, here, cohort.faces)
+        found.append(bool((trial.strangers >= known.sure).any()))
+    assert not any(found)
