@@ -46,7 +46,7 @@ from setnet.library.people import People
 from setnet.library.person_matcher import Matching
 from setnet.library.photo_catalog import ItemChanges, Photos, changes_since
 from setnet.library.photos import PhotoHit
-from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_from
+from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
 from setnet.library.score_calibration import own_calibration
 from setnet.library.search import Ranking
 from setnet.system import FileLock
@@ -369,10 +369,15 @@ class Library:
 
     @own_errors
     def person(self, text: str) -> QueryPerson:
-        """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder."""
-        if text not in self.people and text in self.groups:
+        """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder.
+
+        A saved name comes first: write `./anna` for a file of that name.
+        """
+        if (saved := saved_person(self.database, text)) is not None:
+            return saved
+        if text.strip()[:1] in ("g", "G") and text in self.groups:
             return self.groups.as_person(text)
-        return person_from(text, self.people, lambda: self._checked_settings)
+        return person_in_file(text, self.people, lambda: self._checked_settings)
 
     def _as_person(self, person: PersonLike, number: int) -> QueryPerson:
         if isinstance(person, QueryPerson):

@@ -26,7 +26,6 @@ from setnet.library.people_edits import (
     confirm_face,
     create_person,
     delete_row,
-    examples_of,
     face_in_photo,
     merge_people,
     move_examples,
@@ -41,7 +40,6 @@ from setnet.library.people_edits import (
     undo_merge,
 )
 from setnet.library.person import (
-    EXAMPLE_COLUMNS,
     Example,
     KnownFacesOf,
     Label,
@@ -51,7 +49,8 @@ from setnet.library.person import (
     all_people,
     check_descriptor,
     checked_name,
-    example_of,
+    cover_picture,
+    examples_of,
     find_person,
     key_of,
     known_faces_of,
@@ -59,6 +58,7 @@ from setnet.library.person import (
     person_at,
     person_name,
     require_person,
+    stack_examples,
 )
 from setnet.library.pictures import picture_of
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
@@ -125,11 +125,7 @@ class People:
     def examples(self, name: Who) -> list[Example]:
         """Return the example faces of a person, oldest first."""
         with self._database.reading() as db:
-            rows = db.execute(
-                f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id",
-                (require_person(db, name),),
-            ).fetchall()
-        return [example_of(row) for row in rows]
+            return examples_of(db, require_person(db, name))
 
     def example(self, name: Who, number: int) -> Example:
         """Return an example face of a person by its number."""
@@ -140,19 +136,11 @@ class People:
 
     def descriptors(self, name: Who) -> NDArray[np.float32]:
         """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
-        examples = self.examples(name)
-        if not examples:
-            raise InvalidInputError(
-                f"{self.get(name).name!r} has no example face left, as they were removed or the photos they "
-                "came from forgotten: `setnet people add NAME PHOTO...` gives new ones"
-            )
-        return np.stack([example.descriptor for example in examples])
+        return stack_examples(self.get(name).name, self.examples(name))
 
     def picture(self, name: Who) -> bytes | None:
         """Return a small JPEG of a person's face: their cover, else the oldest example's that has one."""
-        cover = self.get(name).cover
-        pictures = {example.number: example.picture for example in self.examples(name) if example.picture}
-        return pictures.get(cover) or next(iter(pictures.values()), None)
+        return cover_picture(self.get(name).cover, self.examples(name))
 
     def aliases(self, name: Who, add: Sequence[str] = (), drop: Sequence[str] = ()) -> list[str]:
         """Return the other names of a person, with some added and some dropped."""

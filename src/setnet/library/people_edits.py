@@ -26,6 +26,7 @@ from setnet.library.person import (
     descriptor_from,
     example_of,
     example_values,
+    examples_of,
     find_person,
     key_of,
     labels_on_face,
@@ -236,12 +237,6 @@ def reject_face(db: sqlite3.Connection, person: int, face: Example) -> None:
     for who, example in examples_at(db, reference):
         if who == person and example.number is not None:
             delete_row(db, "examples", example.number)
-
-
-def examples_of(db: sqlite3.Connection, person: int) -> list[Example]:
-    """Return all examples of a person, oldest first."""
-    rows = db.execute(f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id", (person,))
-    return [example_of(row) for row in rows]
 
 
 def own_examples(db: sqlite3.Connection, person: int, numbers: Sequence[int]) -> list[Example]:

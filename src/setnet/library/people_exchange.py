@@ -28,7 +28,6 @@ from setnet.library.people import People
 from setnet.library.people_edits import (
     add_examples,
     create_person,
-    examples_of,
     insert_row,
     label_face,
     set_cover,
@@ -40,6 +39,7 @@ from setnet.library.person import (
     Label,
     Person,
     checked_name,
+    examples_of,
     find_person,
     is_id,
     key_of,

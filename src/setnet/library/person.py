@@ -191,6 +191,28 @@ def example_of(row: Sequence[Any]) -> Example:
     )
 
 
+def examples_of(db: sqlite3.Connection, person: int) -> list[Example]:
+    """Return all examples of a person, oldest first."""
+    rows = db.execute(f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id", (person,))
+    return [example_of(row) for row in rows]
+
+
+def stack_examples(name: str, examples: Sequence[Example]) -> NDArray[np.float32]:
+    """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
+    if not examples:
+        raise InvalidInputError(
+            f"{name!r} has no example face left, as they were removed or the photos they "
+            "came from forgotten: `setnet people add NAME PHOTO...` gives new ones"
+        )
+    return np.stack([example.descriptor for example in examples])
+
+
+def cover_picture(cover: int | None, examples: Sequence[Example]) -> bytes | None:
+    """Return the picture of the example that is the cover, else of the oldest that has one."""
+    pictures = {example.number: example.picture for example in examples if example.picture}
+    return pictures.get(cover) or next(iter(pictures.values()), None)
+
+
 def example_values(example: Example) -> dict[str, Any]:
     """Return the columns of a new row, but for the person and the time."""
     box: Sequence[float | None] = (None,) * 4 if example.box is None else [float(x) for x in example.box]

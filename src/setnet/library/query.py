@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import transaction
 from setnet.errors import InvalidInputError, choice_error
+from setnet.library.database import Database
 from setnet.library.examples import examples_from, split_number
 from setnet.library.paths import display_path, folder_text, resolve_path
-from setnet.library.people import People
-from setnet.library.person import saved_names
+from setnet.library.person import (
+    Person,
+    cover_picture,
+    examples_of,
+    find_person,
+    known_faces_of,
+    person_at,
+    saved_names,
+    stack_examples,
+)
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import taken_number
 from setnet.wording import pluralise
@@ -43,14 +53,30 @@ class QueryPerson:
     grouped: frozenset[tuple[str, int]] = frozenset()
 
 
-def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
-    """Return the person meant by `text`; `settings` is called only if faces must be detected.
+def saved_person(database: Database, text: str) -> QueryPerson | None:
+    """Return the saved person of a name, alias or id, looked up once, with the faces known to be theirs."""
+    with database.reading() as db, transaction(db, "BEGIN"):
+        row = find_person(db, text)
+        if row is None:
+            return None
+        person, examples = person_at(db, row), examples_of(db, row)
+        known = known_faces_of(db, row)
+    return QueryPerson(
+        person.name,
+        stack_examples(person.name, examples),
+        cover_picture(person.cover, examples),
+        confirmed=known.confirmed,
+        refused=known.rejected,
+        grouped=known.grouped,
+    )
 
-    A saved name comes first (write `./anna` for a file of that name); then a photo, whose largest face
-    is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
+
+def person_in_file(text: str, people: Iterable[Person], settings: Callable[[], FaceSettings]) -> QueryPerson:
+    """Return the person in a photo, or in a folder of photos of one person; raise for what is neither.
+
+    Of a photo the largest face is taken, or with `group.jpg#3` the third from the left. `settings` is called
+    only if faces must be detected.
     """
-    if text in people:
-        return _saved(text, people)
     path, number = split_number(text)
     if not path.exists():
         saved = saved_names(text, [person.name for person in people])
@@ -60,19 +86,6 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
         f"#{number}" if number else ""
     )
     return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
-
-
-def _saved(name: str, people: People) -> QueryPerson:
-    """Return a saved person with the faces that the user confirmed and refused, wherever they are now."""
-    known = people.known_faces(name)
-    return QueryPerson(
-        people.get(name).name,
-        people.descriptors(name),
-        people.picture(name),
-        confirmed=known.confirmed,
-        refused=known.rejected,
-        grouped=known.grouped,
-    )
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Conditions, Library
+from setnet.library.person import find_person
 from setnet.library.query import QueryPerson, date_from, face_range_from, with_unique_names
 
 Portrait = Callable[[str], str]
@@ -197,3 +198,20 @@ def test_a_number_of_faces_round_trips(low: int, high: int) -> None:
     else:
         with pytest.raises(InvalidInputError):
             face_range_from(f"{low}-{high}")
+
+
+def test_each_name_is_looked_up_once(
+    library: Library, portrait: Portrait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.people.add_photos("Anna", [portrait("P001")])
+    library.people.add_photos("Ben", [portrait("P003")])
+    looked: list[str] = []
+
+    def counted(db: Any, text: str) -> int | None:
+        looked.append(text)
+        return find_person(db, text)
+
+    for module in ("query", "people", "person"):
+        monkeypatch.setattr(f"setnet.library.{module}.find_person", counted)
+    assert names(library.search(["Anna", "Ben"], at_least=2))[0] == "pair"
+    assert looked == ["Anna", "Ben"]
