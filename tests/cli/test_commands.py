@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from setnet.engine import kernel_level
 from tests.support import command_line
 
 pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
@@ -322,7 +324,7 @@ def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -
     by_name = answered("search", "ann", "bea", library=library)
     assert Path(by_name["hits"][0]["photo"]).name == "both.jpg"
     assert answered("people", "rename", "bea", "Cleo", library=library)["name"] == "Cleo"
-    assert answered("people", "merge", "ann", "cleo", library=library)["examples"] == 2
+    assert answered("people", "merge", "ann", "cleo", "--unlike", library=library)["examples"] == 2
     refused = inside("people", "remove", "ann", library=library)
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
     removed = answered("people", "remove", "ann", "--yes", library=library)
@@ -345,6 +347,7 @@ def test_status_and_check_tell_the_state(place: Path) -> None:
     assert now["failures"][0]["photo"] == str(place / "photos" / "broken.jpg")
     text = inside("status", library=place / "library").stdout
     assert "4 (1 without a face)" in text
+    assert re.search(rf"kernels +{kernel_level()}\b", text)
     assert "not a photo" in text
     assert inside("check", library=place / "library").stdout == "the library is sound\n"
     assert answered("check", library=place / "library") == {"ok": True, "problems": []}

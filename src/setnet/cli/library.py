@@ -17,6 +17,8 @@ app = make_app()
 @command(app)
 def status(call: Call, limit: LimitOption = 20) -> Result:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
+    from setnet.engine import kernel_level
+
     now = call.library.status()
     counts = now.counts
     rows = [
@@ -30,6 +32,7 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
         ("set vectors", now.set_vectors),
         ("calibration", "fitted to this library" if now.calibrated else "of the descriptor model"),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
+        ("kernels", kernel_level()),
     ]
     if counts.shots:
         rows.insert(2, ("of them", f"{pluralise(counts.shots, 'shot')} of videos"))
