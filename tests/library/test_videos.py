@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery
+from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery, find_videos
 from setnet.library.photo_reader import PhotoReader
 from setnet.video.sprite import LARGEST_SPRITE
 from tests.support.clips import Scene, write_clip
@@ -178,11 +178,11 @@ def test_kinds_can_be_told_apart_and_videos_ranked(
             answer = library.find(people, at_least=1, conditions=Conditions(kind=kind), totals=True)
             assert {hit.photo.kind for hit in answer.hits} == {kind}
             assert sum(total.photos for total in answer.totals or ()) == len(answer.hits)
-        (video,) = library.videos_with(PhotoQuery(people, at_least=2))
+        (video,) = find_videos(library, PhotoQuery(people, at_least=2))
         assert [round(each.shot.photo.start or 0.0) for each in video.appearances] == [0, 2]
         said = video.to_dict()
         assert (said["kind"], said["together"], said["shots"]) == ("video", 1, 2)
-        assert library.videos_with(PhotoQuery([str(portrait_file("P010"))], at_least=1)) == []
+        assert find_videos(library, PhotoQuery([str(portrait_file("P010"))], at_least=1)) == []
         with pytest.raises(InvalidInputError, match="valid are 'photo', 'video'"):
             Conditions(kind="film")
 

@@ -135,7 +135,9 @@ def search(
                 "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, "
                 "--link-to"
             )
-        return _list_videos(call.library.videos_with(query))
+        from setnet.library import find_videos
+
+        return _list_videos(find_videos(call.library, query))
     answer = call.library.find(query)
     shown_answer = answer if collapse is False else answer.collapsed()
     answer = shown_answer if collapse else answer

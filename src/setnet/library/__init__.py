@@ -51,6 +51,7 @@ __all__ = [
     "describe_photos",
     "duplicate_sheet",
     "find_duplicates",
+    "find_videos",
     "group_descriptors",
     "group_sheet",
     "read_descriptors",
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
-    from setnet.library.search import PersonPhotos, Ranking
+    from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
     from setnet.library.suggestions import Suggestion
     from setnet.library.undo import Change
@@ -135,6 +136,7 @@ else:
         "describe_photos": "describe",
         "duplicate_sheet": "sheets",
         "find_duplicates": "duplicates",
+        "find_videos": "search",
         "group_descriptors": "clustering",
         "group_sheet": "sheets",
         "read_descriptors": "descriptor_files",

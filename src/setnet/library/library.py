@@ -16,7 +16,7 @@ import numpy as np
 from setnet.durable import own_errors, storage_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
-from setnet.library.answer import Answer, VideoHit, video_hits
+from setnet.library.answer import Answer
 from setnet.library.backup import finish_interrupted
 from setnet.library.creation import (
     LibraryStatus,
@@ -46,7 +46,7 @@ from setnet.library.people import People
 from setnet.library.person_matcher import Matching
 from setnet.library.photo_catalog import ItemChanges, Photos, changes_since
 from setnet.library.photos import PhotoHit
-from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
+from setnet.library.query import PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
 from setnet.library.score_calibration import own_calibration
 from setnet.library.search import Ranking
 from setnet.system import FileLock
@@ -354,18 +354,6 @@ class Library:
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
         """Return the hits of `find(people, **options)`; the options are the fields of `PhotoQuery`."""
         return list(self.find(people, **options).hits)
-
-    @own_errors
-    def videos_with(self, query: PhotoQuery) -> list[VideoHit]:
-        """Return whole videos by who is anywhere in them, those with most of the people first.
-
-        What the query says about how many of the people are wanted, and how many hits, is about videos.
-        """
-        conditions = replace(query.conditions or Conditions(), kind="video")
-        shots = self.photos.counts().shots
-        found = self.find(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
-        ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
-        return ranked[query.offset : query.offset + query.k]
 
     @own_errors
     def person(self, text: str) -> QueryPerson:

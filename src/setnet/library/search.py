@@ -20,7 +20,7 @@ from setnet.engine import Hit, SearchOptions, SetIndex
 from setnet.engine.query import KnownPair, Scoring
 from setnet.engine.rank import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
-from setnet.library.answer import Answer, GroupTotal, PersonThresholds
+from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit, video_hits
 from setnet.library.person_matcher import Matching, Recogniser
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import LibraryPhoto, PathText, PersonMatch, PhotoHit
@@ -422,6 +422,18 @@ class Ranking:
 def _everything(mode: str, photos: int) -> int:
     """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
     return photos if mode == "exact" else SearchOptions().candidates
+
+
+def find_videos(library: Library, query: PhotoQuery) -> list[VideoHit]:
+    """Return whole videos by who is anywhere in them, those with most of the people first.
+
+    What the query says about how many of the people are wanted, and how many hits, is about videos.
+    """
+    conditions = replace(query.conditions or Conditions(), kind="video")
+    shots = library.photos.counts().shots
+    found = library.find(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
+    ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
+    return ranked[query.offset : query.offset + query.k]
 
 
 class PersonPhoto(NamedTuple):
