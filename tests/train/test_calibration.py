@@ -15,7 +15,7 @@ from setnet.train.calibration import calibrate_elements, fit_logistic
 from tests.support.learn_people import descriptors
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(2, 30), st.floats(-0.3, 0.3))
 def test_it_finds_the_logistic_that_made_the_labels(w: float, threshold: float) -> None:
     rng = np.random.default_rng(0)

@@ -30,6 +30,7 @@ from setnet.train.loop import process_group
 from setnet.train.training import train_sets
 from setnet.train.settings import load_settings
 
+sys.modules["torch.utils.tensorboard"] = None  # slow to import, and no log is looked at
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)  # float32 would show rounding, grown step by step, and hide mistakes
 
@@ -41,7 +42,7 @@ class Faces(FaceArray):
 
 out = Path(sys.argv[1])
 settings = load_settings("tiny", [
-    "backbone.size=32", "backbone.width=0.25", "backbone.dim=16", "augment.short_side=36",
+    "backbone.name=small", "backbone.size=32", "backbone.width=0.25", "backbone.dim=16", "augment.short_side=36",
     "aggregator.dim=12", "aggregator.clusters=2", "aggregator.start_sets=100",
     "pretrain.batch=13", "pretrain.steps=3", "pretrain.log_every=1",
     "sets.identities=9", "sets.steps=3", "sets.log_every=1", "sets.freeze_norm=false"])
