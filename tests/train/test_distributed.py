@@ -42,7 +42,8 @@ class Faces(FaceArray):
 
 out = Path(sys.argv[1])
 settings = load_settings("tiny", [
-    "backbone.name=small", "backbone.size=32", "backbone.width=0.25", "backbone.dim=16", "augment.short_side=36",
+    "backbone.name=small", "backbone.size=32", "backbone.width=0.25", "backbone.dim=16",
+    "augment.short_side=36",
     "aggregator.dim=12", "aggregator.clusters=2", "aggregator.start_sets=100",
     "pretrain.batch=13", "pretrain.steps=3", "pretrain.log_every=1",
     "sets.identities=9", "sets.steps=3", "sets.log_every=1", "sets.freeze_norm=false"])
