@@ -88,12 +88,16 @@ def test_two_people_become_one_and_two_again(people: Page) -> None:
     page.get_by_role("dialog", name="Are Anna and Ben one person?").get_by_role(
         "button", name="Merge"
     ).click()
+    unlike = page.get_by_role("dialog", name="Anna and Ben look different")
+    expect(unlike.get_by_role("button", name="Cancel")).to_be_focused()
+    unlike.get_by_role("button", name="Merge all the same").click()
     expect(page.locator("#person-title")).to_have_text("Ben")
     expect(page.locator("#tab-examples")).to_contain_text("4")
     people.undo()
     expect(page.locator("#person-title")).to_have_text("Anna")
     people.open("people")
     expect(page.locator(".named-person")).to_have_count(2)
+    people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
 
 
 # Saves the first face of a photo and nothing of its group, as a portrait would.
