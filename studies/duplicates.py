@@ -30,14 +30,15 @@ from numpy.typing import NDArray
 from benchmarks.support.performance_page import machine, write_section
 from setnet.faces import open_photo
 from setnet.library.duplicates import AGREEMENT, PhotoPairs, find_candidates
-from setnet.library.vlad import DIM, SHIPPED, dense_sift, learn_vocabulary, photo_vlads, small_grey
+from setnet.library.vlad import DIM, SHIPPED, dense_sift, photo_vlads, small_grey
 from setnet.system import peak_memory, usable_cores
 from studies.alterations import ALTERATIONS, Pixels
 from studies.perceptual_hashes import HASHES
 from studies.planted_collections import Collection, names_of, of_lfw, of_synthetic_people, without_faces
+from studies.vocabulary import learn_vocabulary, write_vocabulary
 
 LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw"
-DUPLICATES = Path(__file__).parents[1] / "src" / "setnet" / "library" / "duplicates"
+LIBRARY = Path(__file__).parents[1] / "src" / "setnet" / "library"
 PRECISIONS = (0.99, 0.999)
 VLAD, OURS = "VLAD alone", "setnet duplicates"
 
@@ -270,8 +271,8 @@ def learn(options: argparse.Namespace) -> None:
     """Learn the shipped vocabulary from every third photo of the training half."""
     paths = [options.lfw / "images" / name for name in names_of(options.lfw / "images", "train")[::3]]
     patches = [dense_sift(small_grey(open_photo(path).pixels)).reshape(-1, DIM) for path in paths]
-    learn_vocabulary(patches).write(DUPLICATES / SHIPPED)
-    print(f"{DUPLICATES / SHIPPED}: learnt from {len(paths)} photos")
+    write_vocabulary(learn_vocabulary(patches), LIBRARY / SHIPPED)
+    print(f"{LIBRARY / SHIPPED}: learnt from {len(paths)} photos")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.people import LFW_LIKE
 from setnet.library import clustering, group_descriptors
-from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
+from setnet.library.clustering import FacesToLink, NonMatchScores, group_faces
 from setnet.train.simulated import VirtualPeople
 from studies.grouping import GroupQuality, group_quality, pairwise_agreement, photos_at_random
 
@@ -141,6 +141,6 @@ def test_hardly_any_faces(count: int) -> None:
 def test_progress_names_the_stages() -> None:
     faces, _ = album(*[3] * 50)
     told: list[tuple[str, int, int]] = []
-    group_faces(FacesToGroup.unknown(faces), EXPECTED, lambda *stage: told.append(stage))
+    group_faces(FacesToLink.unknown(faces), EXPECTED, lambda *stage: told.append(stage))
     assert told[0][0] == "comparing faces"
     assert all(done <= total for _, done, total in told)

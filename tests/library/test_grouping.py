@@ -127,7 +127,7 @@ def test_faces_of_a_named_group_stay_together_unless_refused(
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_a_refused_face_never_joins_the_person_again(
+def test_a_rejected_face_never_joins_the_person_again(
     grouped: Library, groups_in: GroupsIn, anew: bool
 ) -> None:
     grouped.groups.name("g1", "Anna")
@@ -209,13 +209,13 @@ def test_two_runs_at_a_time_are_refused(grouped: Library) -> None:
 
 
 def test_the_groups_of_a_person_have_a_mean_that_suggestions_compare(grouped: Library) -> None:
-    from setnet.library.suggestions import GroupMeans
+    from setnet.library.groups import _GroupMeans
 
-    means = GroupMeans.of(grouped, None)
+    means = _GroupMeans.of(grouped, None)
     assert means.groups.tolist() == [1, 2, 3, 4]
     expected = np.mean([grouped.photos.descriptors(place(grouped, f"b{n}")[0])[0] for n in range(4)], axis=0)
     assert np.allclose(means.means[2], expected, atol=1e-5)
-    assert GroupMeans.of(grouped, means) is means
+    assert _GroupMeans.of(grouped, means) is means
 
 
 FACES, PEOPLE = 12, 3
@@ -254,10 +254,10 @@ def test_what_users_said_holds(clusters: np.ndarray, claims: dict[int, int], kno
     assert (homes.group != 0).all()  # every face is in a group
     fixed = known.fixed
     assert (homes.group[fixed > 0] == fixed[fixed > 0]).all()  # named and hidden groups keep their faces
-    for face, who in zip(known.refused_face.tolist(), known.refused_person.tolist(), strict=True):
+    for face, who in zip(known.rejected_face.tolist(), known.rejected_person.tolist(), strict=True):
         assert person.get(int(homes.group[face]), 0) != who
     for face in np.flatnonzero(known.label).tolist():
-        refused = (known.refused_face == face) & (known.refused_person == known.label[face])
+        refused = (known.rejected_face == face) & (known.rejected_person == known.label[face])
         assert refused.any() or person.get(int(homes.group[face])) == known.label[face]
     for group, who in homes.person.items():  # nobody is renamed
         assert group < 0 or who == person[group]

@@ -107,7 +107,7 @@ class Clusters:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apart:
+class CannotLink:
     """Pairs of elements that are probably of different clusters (weight 1), or certainly (infinity)."""
 
     one: NDArray[np.int64]
@@ -115,24 +115,28 @@ class Apart:
     weight: Floats
 
     @classmethod
-    def none(cls) -> Apart:
+    def none(cls) -> CannotLink:
         """Return no pair."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
-    def those(self, place: NDArray[np.int64]) -> Apart:
+    def those(self, place: NDArray[np.int64]) -> CannotLink:
         """Return the pairs of elements that have a place, which is not -1, under their places' numbers."""
         kept = (place[self.one] >= 0) & (place[self.other] >= 0)
-        return Apart(place[self.one[kept]], place[self.other[kept]], self.weight[kept])
+        return CannotLink(place[self.one[kept]], place[self.other[kept]], self.weight[kept])
 
-    def merged(self, to: NDArray[np.int64]) -> Apart:
+    def merged(self, to: NDArray[np.int64]) -> CannotLink:
         """Return the pairs as those of clusters, number ``to[i]`` of which has element i."""
         one, other = to[self.one], to[self.other]
         kept = one != other
-        return Apart(one[kept], other[kept], self.weight[kept])
+        return CannotLink(one[kept], other[kept], self.weight[kept])
 
 
 def link(
-    clusters: Clusters, near: Neighbours, apart: Apart, rule: LinkageRule, on_merges: OnMerges | None = None
+    clusters: Clusters,
+    near: Neighbours,
+    apart: CannotLink,
+    rule: LinkageRule,
+    on_merges: OnMerges | None = None,
 ) -> NDArray[np.int64]:
     """Merge clusters and return, for each of those given, the number of the one it is part of, from 0 on.
 
@@ -171,7 +175,7 @@ def _both_ways(near: Neighbours, n: int) -> tuple[NDArray[np.int64], NDArray[np.
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), (pairs % max(n, 1)).astype(np.int32)
 
 
-def _listed(apart: Apart, n: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+def _listed(apart: CannotLink, n: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
     one = np.concatenate([apart.one, apart.other])
     order = np.argsort(one, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(one, minlength=n))]).astype(np.int64)

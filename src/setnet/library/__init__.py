@@ -67,9 +67,8 @@ if TYPE_CHECKING:
     from setnet.library.describe import describe_frames, describe_photos
     from setnet.library.descriptor_files import read_descriptors, write_descriptor_file
     from setnet.library.duplicates import DuplicateGroup, find_duplicates
-    from setnet.library.group import Group, GroupFace, GroupTotals
     from setnet.library.grouping import GroupingReport
-    from setnet.library.groups import Groups
+    from setnet.library.groups import Group, GroupFace, Groups, GroupTotals, Suggestion
     from setnet.library.index_run import IndexProgress, IndexReport
     from setnet.library.library import Library
     from setnet.library.paths import default_library
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     from setnet.library.repair import LibraryRepair
     from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
-    from setnet.library.suggestions import Suggestion
     from setnet.library.undo import Change
 else:
     # name: the module that defines it, imported on first use
@@ -99,10 +97,10 @@ else:
         "FaceName": "people_edits",
         "FacesNamed": "people_edits",
         "FailedPhoto": "photos",
-        "Group": "group",
-        "GroupFace": "group",
+        "Group": "groups",
+        "GroupFace": "groups",
         "GroupTotal": "answer",
-        "GroupTotals": "group",
+        "GroupTotals": "groups",
         "GroupingReport": "grouping",
         "Groups": "groups",
         "IndexProgress": "index_run",
@@ -127,7 +125,7 @@ else:
         "Ranking": "search",
         "ReembedReport": "reembed",
         "StoredFace": "photos",
-        "Suggestion": "suggestions",
+        "Suggestion": "groups",
         "Label": "person",
         "VideoHit": "answer",
         "contact_sheet": "sheets",

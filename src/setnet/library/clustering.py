@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.linkage import Apart, Clusters, LinkageRule, link
+from setnet.engine.linkage import CannotLink, Clusters, LinkageRule, link
 from setnet.engine.neighbours import Neighbours, cells_of, nearest_neighbours
 from setnet.heads import ELEMENT_LOGISTIC
 
@@ -26,9 +26,9 @@ OnProgress = Callable[[str, int, int], None]  # what is being done, how much of 
 
 Floats = NDArray[np.float32]
 
-# Without a metric, SFace's impostors have a mean of 0.10 and a spread of 0.09 at a match threshold of 0.40.
-# A library of a few people says little about all others: these shares of the threshold speak for them. With
-# the metric, 0 and 0.09 at 0.32 are less in the mean and as much four spreads above it, which is where
+# Without a metric, SFace's scores of non-matches have a mean of 0.10 and a spread of 0.09, at a threshold of
+# 0.40. A library of a few people says little about all others: these shares of the threshold speak for them.
+# With the metric, 0 and 0.09 at 0.32 are less in the mean and as much four spreads above it, which is where
 # groups are told apart.
 _MEAN, _SPREAD = 0.25, 0.225
 _PRIOR_PEOPLE = 25  # as many groups as the prior counts for
@@ -62,7 +62,7 @@ class NonMatchScores:
         """
         return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
 
-    def seen_together(self, vectors: Floats, apart: Apart, mistakes: float) -> NonMatchScores:
+    def seen_together(self, vectors: Floats, apart: CannotLink, mistakes: float) -> NonMatchScores:
         """Return what to expect after a look at faces that share a photo, which are of two people.
 
         People of one library may look alike, as families do. As many pairs as there are ``mistakes`` among so
@@ -141,7 +141,7 @@ def _robust(similarity: Floats, prior: NonMatchScores) -> NonMatchScores:
 # have company more false ones are worth the true ones that come with them, and groups of many faces, whose
 # means hold less chance than `REST` says, make fewer of them.
 FALSE_MERGES_ALONE, FALSE_MERGES_IN_COMPANY = 0.02, 0.05
-# What is left of the spread of impostors' similarities between the means of many faces each. By the
+# What is left of the spread of non-matches' similarities between the means of many faces each. By the
 # descriptors' statistics it is the mean similarity of one person's faces, 0.6 to 0.7; look-alikes are more
 # frequent than these say.
 REST = 0.8
@@ -163,15 +163,20 @@ def bars(most: int, company: float = 0.0) -> NDArray[np.float64]:
     return -np.fromiter(map(normal.inv_cdf, chance.tolist()), np.float64, most + 1)
 
 
-def rule_for(impostors: NonMatchScores, groups: int) -> LinkageRule:
-    """Return the rule for a library with impostors like these and at most so many groups."""
+def rule_for(scores: NonMatchScores, groups: int) -> LinkageRule:
+    """Return the rule for a library with scores of non-matches like these and at most so many groups."""
     return LinkageRule(
-        impostors.mean, impostors.spread, REST, APART_PENALTY, APART_RATE, bars(groups, impostors.company)
+        scores.mean,
+        scores.spread,
+        REST,
+        APART_PENALTY,
+        APART_RATE,
+        bars(groups, scores.company),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FacesToGroup:
+class FacesToLink:
     """Faces, and what is known about who is whom.
 
     Attributes
@@ -180,32 +185,32 @@ class FacesToGroup:
         (n, dim) descriptors at unit length.
     weights
         How much each face counts, from its quality: 1 for a good one.
-    units
-        Faces of one number are of one person; -1 says nothing. A unit's number is that of its name, if any.
-    names
-        Units of two names are two people; -1 has none. One entry per unit.
-    apart
+    must_link
+        Faces of one number are of one person; -1 says nothing. The number is that of their label, if any.
+    known_labels
+        Whose faces linked under a number are: those of two labels are two people; -1 is nobody known.
+    cannot_link
         Pairs of faces that are of two people, probably or certainly.
     """
 
     vectors: Floats
     weights: NDArray[np.float64]
-    units: NDArray[np.int64]
-    names: NDArray[np.int32]
-    apart: Apart
+    must_link: NDArray[np.int64]
+    known_labels: NDArray[np.int32]
+    cannot_link: CannotLink
 
     @classmethod
-    def unknown(cls, vectors: Floats, photos: NDArray[np.int64] | None = None) -> FacesToGroup:
+    def unknown(cls, vectors: Floats, photos: NDArray[np.int64] | None = None) -> FacesToLink:
         """Return good faces of which nothing is known, but for the photo each is in."""
         n = len(vectors)
-        apart = Apart.none() if photos is None else in_one_photo(photos)
+        apart = CannotLink.none() if photos is None else in_one_photo(photos)
         return cls(vectors, np.ones(n), np.full(n, -1), np.empty(0, np.int32), apart)
 
     def __len__(self) -> int:
         return len(self.vectors)
 
 
-def in_one_photo(photos: NDArray[np.int64]) -> Apart:
+def in_one_photo(photos: NDArray[np.int64]) -> CannotLink:
     """Return the pairs of faces that are in one photo.
 
     >>> pairs = in_one_photo(np.array([7, 8, 7, 7]))
@@ -222,7 +227,7 @@ def in_one_photo(photos: NDArray[np.int64]) -> Apart:
         step += 1
     first, second = np.concatenate(one), np.concatenate(other)
     by_face = np.lexsort((second, first))
-    return Apart(first[by_face], second[by_face], np.ones(len(first), np.float32))
+    return CannotLink(first[by_face], second[by_face], np.ones(len(first), np.float32))
 
 
 NEIGHBOURS = 32  # of each cluster; what these leave out is found when the next ones are compared
@@ -234,21 +239,21 @@ class Clustering:
     """Clusters under way, the pairs of them that are apart, and the cluster of each face."""
 
     clusters: Clusters
-    apart: Apart
+    apart: CannotLink
     of_face: NDArray[np.int64]
 
     @classmethod
-    def of(cls, faces: FacesToGroup) -> Clustering:
-        """Return one cluster for each face, or unit of faces."""
-        alone = cls(Clusters.of(faces.vectors, faces.weights), faces.apart, np.arange(len(faces)))
-        if not len(faces.names):
+    def of(cls, faces: FacesToLink) -> Clustering:
+        """Return one cluster for each face, or for faces that must be linked."""
+        alone = cls(Clusters.of(faces.vectors, faces.weights), faces.cannot_link, np.arange(len(faces)))
+        if not len(faces.known_labels):
             return alone
-        of_one = faces.units >= 0
-        key = np.where(of_one, faces.units, len(faces.names) + np.arange(len(faces)))
+        of_one = faces.must_link >= 0
+        key = np.where(of_one, faces.must_link, len(faces.known_labels) + np.arange(len(faces)))
         known, to = np.unique(key, return_inverse=True)
         started = alone.merged(to.astype(np.int64))
-        units = known < len(faces.names)
-        started.clusters.names[units] = faces.names[known[units]]
+        units = known < len(faces.known_labels)
+        started.clusters.names[units] = faces.known_labels[known[units]]
         return started
 
     def merged(self, to: NDArray[np.int64]) -> Clustering:
@@ -316,7 +321,7 @@ class Clustering:
 PART = 4000  # faces that are compared with each other, on average; at most twice as many
 
 
-def merge_in_parts(whole: Clustering, impostors: NonMatchScores, say: OnProgress) -> Clustering:
+def merge_in_parts(whole: Clustering, scores: NonMatchScores, say: OnProgress) -> Clustering:
     """Return a clustering in which faces that are near each other and very much alike have merged.
 
     The bar is the one for as many clusters as there are: it is so high that these pairs would merge anyway.
@@ -328,7 +333,7 @@ def merge_in_parts(whole: Clustering, impostors: NonMatchScores, say: OnProgress
     parts = _parts(whole)
     for part, apart in zip(parts, _apart_in(parts, whole.apart, n), strict=True):
         some = replace(whole, apart=apart).take(part)
-        rule = replace(rule_for(impostors, 0), bars=np.full(len(part) + 1, bar))
+        rule = replace(rule_for(scores, 0), bars=np.full(len(part) + 1, bar))
         found = some.linked(some.neighbours(rule, _quiet), rule, _quiet)
         to[part] = count + found.of_face
         count, done = count + len(found), done + len(part)
@@ -342,7 +347,7 @@ def _parts(whole: Clustering) -> list[NDArray[np.int64]]:
     return [part for cell in cells if len(cell) for part in np.array_split(cell, -(-len(cell) // (2 * PART)))]
 
 
-def _apart_in(parts: list[NDArray[np.int64]], apart: Apart, n: int) -> Iterator[Apart]:
+def _apart_in(parts: list[NDArray[np.int64]], apart: CannotLink, n: int) -> Iterator[CannotLink]:
     """Yield the pairs apart of which both are in a part, for each part."""
     part_of = np.empty(n, np.int64)
     for number, rows in enumerate(parts):
@@ -353,7 +358,7 @@ def _apart_in(parts: list[NDArray[np.int64]], apart: Apart, n: int) -> Iterator[
     ends = np.searchsorted(one[inside], np.arange(len(parts) + 1))
     for first, end in pairwise(ends.tolist()):
         rows = inside[first:end]
-        yield Apart(apart.one[rows], apart.other[rows], apart.weight[rows])
+        yield CannotLink(apart.one[rows], apart.other[rows], apart.weight[rows])
 
 
 def _quiet(stage: str, done: int, total: int) -> None:
@@ -366,33 +371,33 @@ FEW = 0.25  # of the clusters: if fewer have merged, only these are compared wit
 
 
 def group_faces(
-    faces: FacesToGroup, expected: NonMatchScores, progress: OnProgress | None = None
+    faces: FacesToLink, expected: NonMatchScores, progress: OnProgress | None = None
 ) -> tuple[NDArray[np.int64], NonMatchScores]:
-    """Return the group of each face, numbered from 0 on, and the impostors that the rule was made from.
+    """Return the group of each face, numbered from 0 on, and the scores that the rule was made from.
 
-    ``expected`` are impostors as the descriptor usually has them: in a small library they count.
+    ``expected`` are scores of non-matches as the descriptor usually has them: in a small library they count.
     """
     say = progress or (lambda stage, done, total: None)
     if not len(faces):
         return np.empty(0, np.int64), expected
-    expected = expected.seen_together(faces.vectors, faces.apart, APART_RATE)
+    expected = expected.seen_together(faces.vectors, faces.cannot_link, APART_RATE)
     begun = Clustering.of(faces)
-    impostors = NonMatchScores.of_faces(faces.vectors, expected)
+    scores = NonMatchScores.of_faces(faces.vectors, expected)
     if len(begun) > WHOLE:
-        begun = merge_in_parts(begun, impostors, say)
-    rule = rule_for(impostors, len(begun))
+        begun = merge_in_parts(begun, scores, say)
+    rule = rule_for(scores, len(begun))
     near = begun.neighbours(rule, say)
     draft = begun.linked(near, rule, say)
-    impostors = NonMatchScores.between(faces.vectors, draft.of_face, expected)
-    rule = rule_for(impostors, len(begun))
+    scores = NonMatchScores.between(faces.vectors, draft.of_face, expected)
+    rule = rule_for(scores, len(begun))
     before, found = begun, begun.linked(near, rule, say)
     for _ in range(MOST_ROUNDS):  # clusters have other neighbours than their faces had
         if len(found) == len(before):
             break
         new = found.merged_since(before)
         near = found.neighbours(rule, say, new if len(new) < FEW * len(found) else None)
-        before, found = found, found.linked(near, rule_for(impostors, len(found)), say)
-    return found.of_face, impostors
+        before, found = found, found.linked(near, rule_for(scores, len(found)), say)
+    return found.of_face, scores
 
 
 def group_descriptors(
@@ -401,16 +406,16 @@ def group_descriptors(
     photos: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the group of each descriptor at unit length, with nothing known but the photo each is in."""
-    return group_faces(FacesToGroup.unknown(descriptors, photos), NonMatchScores.expected(match_threshold))[0]
+    return group_faces(FacesToLink.unknown(descriptors, photos), NonMatchScores.expected(match_threshold))[0]
 
 
 def join_faces(
-    faces: FacesToGroup,
+    faces: FacesToLink,
     is_new: NDArray[np.bool_],
     expected: NonMatchScores,
     progress: OnProgress | None = None,
 ) -> NDArray[np.int64]:
-    """Return the group of each face, numbered from 0 on; faces of one unit stay together.
+    """Return the group of each face, numbered from 0 on; faces that must be linked stay together.
 
     Only the clusters of faces that are new, and what these merged with, are compared with all others: groups
     that were told apart before stay so, unless a new face is like both.
@@ -421,13 +426,13 @@ def join_faces(
     found = Clustering.of(faces)
     if not is_new.any():
         return found.of_face
-    expected = expected.seen_together(faces.vectors, faces.apart, APART_RATE)
+    expected = expected.seen_together(faces.vectors, faces.cannot_link, APART_RATE)
     known = ~is_new
     groups = np.unique(found.of_face[known], return_inverse=True)[1].astype(np.int64)
-    impostors = NonMatchScores.between(faces.vectors[known], groups, expected)
+    scores = NonMatchScores.between(faces.vectors[known], groups, expected)
     moving = np.unique(found.of_face[is_new])
     for _ in range(MOST_ROUNDS):
-        rule = rule_for(impostors, len(found))
+        rule = rule_for(scores, len(found))
         more = found.linked(found.neighbours(rule, say, moving), rule, say)
         if len(more) == len(found):
             break

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from setnet.durable import transaction
 from setnet.engine import SetIndex
-from setnet.engine.linkage import Apart
+from setnet.engine.linkage import CannotLink
 from setnet.faces import Box
 from setnet.library.clustering import (
-    FacesToGroup,
+    FacesToLink,
     NonMatchScores,
     OnProgress,
     group_faces,
@@ -30,7 +30,6 @@ from setnet.library.clustering import (
 )
 from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
-from setnet.library.group import LastGrouping
 from setnet.library.person import descriptor_from
 from setnet.library.schema import FACES, face_number, refresh_groups
 from setnet.library.score_calibration import MatchModel
@@ -122,7 +121,7 @@ class KnownLabels:
         Whether that group is hidden.
     label
         Whose face it is by what users said: it is an example of theirs, or was confirmed.
-    refused_face, refused_person
+    rejected_face, rejected_person
         Faces, by row, and the people they are not.
     example_person, examples
         Examples of people that are not among the faces, such as portraits; (n, dim) at unit length.
@@ -132,8 +131,8 @@ class KnownLabels:
     person: Ints
     hidden: NDArray[np.bool_]
     label: Ints
-    refused_face: Ints
-    refused_person: Ints
+    rejected_face: Ints
+    rejected_person: Ints
     example_person: Ints
     examples: NDArray[np.float32]
 
@@ -144,7 +143,7 @@ class KnownLabels:
         person, hidden = _of_groups(db, group)
         label = np.zeros(len(faces), np.int64)
         outside = _label_examples(db, faces, label)
-        refused = _label_judged(db, faces, label)
+        rejected = _label_judged(db, faces, label)
         dim = faces.vectors.shape[1]
         vectors = [vector for _, vector in outside if vector.shape == (dim,) and vector.any()]
         owners = [who for who, vector in outside if vector.shape == (dim,) and vector.any()]
@@ -153,8 +152,8 @@ class KnownLabels:
             person,
             hidden,
             label,
-            np.array([row for row, _ in refused], np.int64),
-            np.array([who for _, who in refused], np.int64),
+            np.array([row for row, _ in rejected], np.int64),
+            np.array([who for _, who in rejected], np.int64),
             np.array(owners, np.int64),
             np.array([v / np.linalg.norm(v) for v in vectors], np.float32).reshape(-1, dim),
         )
@@ -166,7 +165,7 @@ class KnownLabels:
         These are the faces of named and hidden groups, but those that users said are somebody else's.
         """
         free = (self.label != 0) & (self.label != self.person)
-        free[self.refused_face[self.person[self.refused_face] == self.refused_person]] = True
+        free[self.rejected_face[self.person[self.rejected_face] == self.rejected_person]] = True
         return np.where(((self.person != 0) | self.hidden) & ~free, self.group, 0)
 
 
@@ -206,16 +205,16 @@ def _label_examples(
 
 
 def _label_judged(db: sqlite3.Connection, faces: LibraryFaces, label: Ints) -> list[tuple[int, int]]:
-    """Label the faces that were confirmed; return faces that were refused, with the people they are not."""
+    """Label the faces that were confirmed; return faces that were rejected, with the people they are not."""
     rows = db.execute("SELECT person, is_match, content, x0, y0, x1, y1 FROM labels ORDER BY id").fetchall()
-    refused = []
+    rejected = []
     places = _places(db, faces, [(row[2], row[3:]) for row in rows])
     for (person, is_match, *_), found in zip(rows, places, strict=True):
         if is_match:
             label[found] = person
         else:
-            refused += [(row, person) for row in found]
-    return refused
+            rejected += [(row, person) for row in found]
+    return rejected
 
 
 def _places(
@@ -236,7 +235,7 @@ def _places(
 class LinkedFaces:
     """Faces of a library, then examples of people, to be grouped; and which of them are new."""
 
-    faces: FacesToGroup
+    faces: FacesToLink
     is_new: NDArray[np.bool_]
 
 
@@ -258,12 +257,12 @@ def link_known_faces(faces: LibraryFaces, known: KnownLabels, *, anew: bool) -> 
     is_new = np.concatenate([labelled | (kept == 0), np.ones(examples, bool)])
     photos = np.concatenate([faces.numbers // FACES, -1 - np.arange(examples)])
     return LinkedFaces(
-        FacesToGroup(
+        FacesToLink(
             np.concatenate([faces.vectors, known.examples]),
             np.concatenate([faces.weights, np.ones(examples)]),
             np.where(key == 0, -1, unit),
             names,
-            _both(in_one_photo(photos), _refused(known, key, unit, names, persons)),
+            _both(in_one_photo(photos), _cannot_link(known, key, unit, names, persons)),
         ),
         is_new,
     )
@@ -285,24 +284,26 @@ def _is_loose(known: KnownLabels) -> NDArray[np.bool_]:
     return np.asarray(((known.person != 0) | known.hidden) & (known.fixed == 0))
 
 
-def _refused(known: KnownLabels, key: Ints, unit: Ints, names: NDArray[np.int32], persons: Ints) -> Apart:
-    """Return refused faces, each with a face of every unit of the person that it is not."""
+def _cannot_link(
+    known: KnownLabels, key: Ints, unit: Ints, names: NDArray[np.int32], persons: Ints
+) -> CannotLink:
+    """Return rejected faces, each with a face of every unit of the person that it is not."""
     units, first = np.unique(unit, return_index=True)
     has_name = (names[units] >= 0) & (key[first] != 0)
     units, first = units[has_name], first[has_name]
     one, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for face, person in zip(known.refused_face, known.refused_person, strict=True):
+    for face, person in zip(known.rejected_face, known.rejected_person, strict=True):
         at = np.searchsorted(persons, person)
         if at < len(persons) and persons[at] == person:
             theirs = first[(names[units] == at) & (unit[first] != unit[face])]
             one.append(np.full(len(theirs), face))
             other.append(theirs)
     pairs = np.concatenate(one), np.concatenate(other)
-    return Apart(*pairs, np.full(len(pairs[0]), np.inf, np.float32))
+    return CannotLink(*pairs, np.full(len(pairs[0]), np.inf, np.float32))
 
 
-def _both(some: Apart, more: Apart) -> Apart:
-    return Apart(
+def _both(some: CannotLink, more: CannotLink) -> CannotLink:
+    return CannotLink(
         np.concatenate([some.one, more.one]),
         np.concatenate([some.other, more.other]),
         np.concatenate([some.weight, more.weight]),
@@ -330,7 +331,7 @@ def assign_groups(clusters: Ints, claims: Mapping[int, int], known: KnownLabels)
 
     `clusters` has the cluster of each face, `claims` the person whose portraits are in a cluster. Faces of
     named and hidden groups stay where they are, and the others of their cluster come to them. Other clusters
-    take over the group that has most of its faces in them, or get a new one. A face that was refused goes by
+    take over the group that has most of its faces in them, or get a new one. A face that was rejected goes by
     itself rather than to the group of a person that it is not.
     """
     return _Assignment(clusters, claims, known).found()
@@ -348,26 +349,26 @@ class _Assignment:
 
     def found(self) -> GroupAssignment:
         free = np.flatnonzero(self._fixed == 0)
-        home = self._homes_of_clusters(free)
-        self._group[free] = [home[cluster] for cluster in self._cluster[free].tolist()]
-        self._take_labelled_home()
-        self._send_refused_away()
+        group_of = self._groups_of_clusters(free)
+        self._group[free] = [group_of[cluster] for cluster in self._cluster[free].tolist()]
+        self._gather_labelled()
+        self._send_rejected_away()
         return GroupAssignment(self._group, self._person)
 
-    def _homes_of_clusters(self, free: Ints) -> dict[int, int]:
+    def _groups_of_clusters(self, free: Ints) -> dict[int, int]:
         """Return the group of each cluster that has free faces; the largest ones get the first numbers."""
-        home = self._anchors()
+        group_of = self._anchors()
         clusters, first, sizes = np.unique(self._cluster[free], return_index=True, return_counts=True)
         inherited = self._inherited(free)
         labels = self._labels(free)
         for at in np.lexsort((first, -sizes)).tolist():
             cluster = int(clusters[at])
-            if cluster not in home:
-                home[cluster] = inherited.get(cluster) or self._next()
+            if cluster not in group_of:
+                group_of[cluster] = inherited.get(cluster) or self._next()
                 person = self._claims.get(cluster) or labels.get(cluster)
                 if person:
-                    self._person[home[cluster]] = person
-        return home
+                    self._person[group_of[cluster]] = person
+        return group_of
 
     def _anchors(self) -> dict[int, int]:
         """Return the named or hidden group of which a cluster has most faces; a named one comes first."""
@@ -399,20 +400,20 @@ class _Assignment:
         rows = free[self._known.label[free] > 0]
         return dict(zip(self._cluster[rows].tolist(), self._known.label[rows].tolist(), strict=True))
 
-    def _take_labelled_home(self) -> None:
+    def _gather_labelled(self) -> None:
         """Put confirmed faces that are elsewhere into a group of their person."""
         label = self._known.label
         for row in np.flatnonzero((self._fixed == 0) & (label > 0)).tolist():
             person = int(label[row])
             if self._person_of(int(self._group[row])) != person:
                 theirs = [g for g, who in (self._owner | self._person).items() if who == person]
-                home = min(theirs, key=lambda group: (group < 0, abs(group)), default=0) or self._next()
-                self._person.setdefault(home, person)
-                self._group[row] = home
+                group_of = min(theirs, key=lambda group: (group < 0, abs(group)), default=0) or self._next()
+                self._person.setdefault(group_of, person)
+                self._group[row] = group_of
 
-    def _send_refused_away(self) -> None:
+    def _send_rejected_away(self) -> None:
         known = self._known
-        for row, person in zip(known.refused_face.tolist(), known.refused_person.tolist(), strict=True):
+        for row, person in zip(known.rejected_face.tolist(), known.rejected_person.tolist(), strict=True):
             if self._person_of(int(self._group[row])) == person and known.label[row] != person:
                 self._group[row] = self._next()
 
@@ -435,6 +436,30 @@ def _overlaps(one: Ints, other: Ints) -> list[tuple[int, int, int]]:
     order = np.lexsort((first, -count))
     pairs = np.divmod(key[order], scale)
     return list(zip(pairs[0].tolist(), pairs[1].tolist(), count[order].tolist(), strict=True))
+
+
+_KEY = "grouping"  # of the table `meta`
+
+
+@dataclass(frozen=True, slots=True)
+class LastGrouping:
+    """When faces were grouped last, in seconds since 1970, and how many there were at the last anew."""
+
+    at: float
+    faces: int
+
+    @classmethod
+    def of(cls, db: sqlite3.Connection) -> LastGrouping | None:
+        """Return what the database says; None when nothing was grouped yet."""
+        row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+        try:
+            return None if row is None else cls(**json.loads(row[0]))
+        except (TypeError, ValueError):  # of a later setnet
+            return None
+
+    def store(self, db: sqlite3.Connection) -> None:
+        """Keep it in the database."""
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, json.dumps(asdict(self))))
 
 
 # Early decisions weigh too much once there are so many times more faces than when all were grouped anew.
@@ -490,8 +515,8 @@ def group_library(
     clusters = _cluster_faces(link_known_faces(faces, known, anew=anew), expected, anew, progress)
     with database.writing() as db:
         now = KnownLabels.read(db, faces)
-        homes = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
-        moved, new = _store_groups(db, faces.numbers, now.group, homes)
+        assignment = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
+        moved, new = _store_groups(db, faces.numbers, now.group, assignment)
         LastGrouping(time.time(), len(faces) if anew or last is None else last.faces).store(db)
         (groups,) = db.execute("SELECT count(*) FROM face_groups").fetchone()
     return GroupingReport(len(faces), groups, new, moved, anew, seconds=time.monotonic() - begun)
@@ -505,32 +530,33 @@ def _claims(db: sqlite3.Connection, clusters: NDArray[np.int64], known: KnownLab
 
 
 def _cluster_faces(
-    units: LinkedFaces, expected: NonMatchScores, anew: bool, progress: OnProgress | None
+    linked: LinkedFaces, expected: NonMatchScores, anew: bool, progress: OnProgress | None
 ) -> NDArray[np.int64]:
     if anew:
-        return group_faces(units.faces, expected, progress)[0]
-    return join_faces(units.faces, units.is_new, expected, progress)
+        return group_faces(linked.faces, expected, progress)[0]
+    return join_faces(linked.faces, linked.is_new, expected, progress)
 
 
 def _store_groups(
-    db: sqlite3.Connection, numbers: NDArray[np.int64], before: NDArray[np.int64], homes: GroupAssignment
+    db: sqlite3.Connection, numbers: NDArray[np.int64], before: NDArray[np.int64], assignment: GroupAssignment
 ) -> tuple[int, int]:
     """Store which face is in which group; return how many faces and groups are new in their place."""
-    new = np.unique(homes.group[homes.group < 0])[::-1]
+    new = np.unique(assignment.group[assignment.group < 0])[::-1]
     insert = "INSERT INTO face_groups (person) VALUES (?) RETURNING id"
     number_of = {
-        group: int(db.execute(insert, (homes.person.get(group),)).fetchone()[0]) for group in new.tolist()
+        group: int(db.execute(insert, (assignment.person.get(group),)).fetchone()[0])
+        for group in new.tolist()
     }
     db.executemany(
         "UPDATE face_groups SET person = ? WHERE id = ? AND person IS NULL",
-        [(person, group) for group, person in homes.person.items() if group > 0],
+        [(person, group) for group, person in assignment.person.items() if group > 0],
     )
-    moved = np.flatnonzero(homes.group != before)
+    moved = np.flatnonzero(assignment.group != before)
     db.executemany(
         "INSERT INTO group_members VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET grp = excluded.grp",
         [
             (number, number_of.get(group, group))
-            for number, group in zip(numbers[moved].tolist(), homes.group[moved].tolist(), strict=True)
+            for number, group in zip(numbers[moved].tolist(), assignment.group[moved].tolist(), strict=True)
         ],
     )
     refresh_groups(db)

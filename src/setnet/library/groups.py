@@ -1,40 +1,30 @@
-"""The groups of faces of a library: listed, hidden, named as a person's, or rejected for one.
+"""The groups of faces of a library: listed, hidden, named as a person's, rejected or suggested for one.
 
 Naming and rejecting are each one change with undo. The faces that then stand for the person are good ones,
-spread over the group.
+spread over the group. Groups without a name are suggested as saved people's where their mean face is like
+theirs.
 """
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import own_errors
+from setnet.durable import own_errors, transaction
 from setnet.engine import SetIndex
+from setnet.engine.linkage import Clusters
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces
-from setnet.library.group import (
-    GROUP_COLUMNS,
-    GROUP_JOINS,
-    MEMBERS,
-    STATES,
-    Group,
-    GroupFace,
-    GroupTotals,
-    LastGrouping,
-    faces_in,
-    find_group,
-    group_at,
-    group_of,
-    member_face,
-)
-from setnet.library.paths import display_path
+from setnet.library.grouping import GroupingReport, LastGrouping, LibraryFaces, group_library
+from setnet.library.paths import as_path, display_path
 from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (
     add_examples,
@@ -43,23 +33,204 @@ from setnet.library.people_edits import (
     reject_face,
     take_from_others,
 )
-from setnet.library.person import Example, Person, find_person, person_at, person_name, require_person
+from setnet.library.person import (
+    Example,
+    Person,
+    find_person,
+    group_number,
+    person_at,
+    person_name,
+    require_person,
+)
+from setnet.library.person_matcher import NamedPeople
+from setnet.library.photos import corners, taken_number, taken_time
 from setnet.library.pictures import picture_of
 from setnet.library.query import QueryPerson
 from setnet.library.same_person import mixed_warning
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import enter_change, recording
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.clustering import OnProgress
-    from setnet.library.grouping import GroupingReport
     from setnet.library.library import Library
-    from setnet.library.suggestions import GroupMeans, Suggestion
 
 Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
 IsSure = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
 # Faces so little above what is sure are kept as confirmed too: the more photos come, the more it takes to be.
 _MARGIN = 0.05
+
+
+UNDATED = -1e300  # when a photo of no known time was taken, for the order
+
+
+class GroupFace(NamedTuple):
+    """A face of a group: where it is, and when its photo was taken."""
+
+    photo_id: str
+    face: int
+    box: Box
+    path: bytes
+    taken: datetime | None
+
+    @property
+    def number(self) -> int:
+        """The number of the face among all of the library."""
+        return face_number(int(self.photo_id), self.face)
+
+    @property
+    def key(self) -> tuple[float, int]:
+        """Where the face comes in the order of its group: the latest taken first, undated ones last."""
+        taken = taken_number(self.taken)
+        return UNDATED if taken is None else taken, self.number
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the face as values that JSON can hold."""
+        return {
+            "photo": self.photo_id,
+            "face": self.face,
+            "box": corners(self.box),
+            "path": display_path(self.path),
+            "taken": None if self.taken is None else self.taken.isoformat(),
+        }
+
+    @property
+    def place(self) -> str:
+        """The face as the command line names it: `group.jpg#3` is the third from the left."""
+        return f"{display_path(as_path(self.path))}#{self.face + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCover:
+    """A face of a photo: the photo's id, the number of the face in it from 0, and where it is."""
+
+    photo: str
+    face: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Faces of a library that are probably one person's.
+
+    Attributes
+    ----------
+    id
+        Its own for good, such as `g17`.
+    name, person
+        Whose group it is: the name and the id of a saved person; None as long as it has no name.
+    hidden
+        Whether it shows nobody the user knows.
+    faces, photos
+        How many faces it has, and in how many photos.
+    cover
+        The face that stands for it.
+    first, last
+        The days of the earliest and the latest photo.
+    change
+        The number of the change in the journal that led here, in what a change returns.
+    """
+
+    id: str
+    name: str | None
+    person: str | None
+    hidden: bool
+    faces: int
+    photos: int
+    cover: GroupCover | None
+    first: date | None
+    last: date | None
+    change: int | None = None
+
+    @property
+    def number(self) -> int:
+        """The number in its id."""
+        return int(self.id[1:])
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Where the group comes in the order of sizes."""
+        return self.faces, self.number
+
+    @property
+    def state(self) -> str:
+        """`hidden`, `named` or `unnamed`."""
+        return "hidden" if self.hidden else "unnamed" if self.name is None else "named"
+
+
+def _select(db: sqlite3.Connection, condition: str, *values: object) -> list[Group]:
+    """Return the groups that meet a condition on `face_groups AS g` and `people`."""
+    rows = db.execute(
+        "SELECT g.id, people.name, people.uid, hidden, g.faces, photos, first, last, g.cover, x0, y0, x1, y1 "
+        "FROM face_groups AS g LEFT JOIN people ON people.id = g.person LEFT JOIN faces AS f "
+        f"ON f.photo = g.cover / {FACES} AND f.ordinal = g.cover % {FACES} WHERE {condition}",
+        values,
+    )
+    found = []
+    for number, name, uid, hidden, faces, photos, first, last, cover, *box in rows.fetchall():
+        shows = None
+        if cover is not None and None not in box:
+            shows = GroupCover(str(cover // FACES), cover % FACES, Box(*corners(Box(*box))))
+        days = _day(first), _day(last)
+        found.append(Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, *days))
+    return found
+
+
+def _day(taken: float | None) -> date | None:
+    time = taken_time(taken)
+    return None if time is None else time.date()
+
+
+STATES = {
+    "unnamed": "g.person IS NULL AND NOT g.hidden",
+    "named": "g.person IS NOT NULL AND NOT g.hidden",
+    "hidden": "g.hidden",
+    "all": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTotals:
+    """How many groups have no name, have one, and are hidden."""
+
+    unnamed: int
+    named: int
+    hidden: int
+
+
+def group_at(db: sqlite3.Connection, group_id: str) -> Group:
+    """Return a group; one that is not there is an error."""
+    found = _select(db, "g.id = ?", group_number(group_id))
+    if not found:
+        raise InvalidInputError(f"no group {group_id!r}: `setnet people discover --all` lists them all")
+    return found[0]
+
+
+_MEMBERS = (
+    "SELECT grp, m.id, x0, y0, x1, y1, path, taken FROM group_members AS m "
+    f"JOIN photos ON photos.id = m.id / {FACES} AND state = 'ready' "
+    f"JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES}"
+)
+
+
+def _faces_in(
+    db: sqlite3.Connection, number: int, limit: int | None = None, after: tuple[float, int] | None = None
+) -> list[GroupFace]:
+    """Return the faces of a group, the latest taken first, of those that follow the key `after`."""
+    taken, face = after or (math.inf, 0)
+    rows = db.execute(
+        f"{_MEMBERS} WHERE grp = ?1 AND (coalesce(taken, ?2) < ?3 OR coalesce(taken, ?2) = ?3 AND m.id > ?4) "
+        "ORDER BY coalesce(taken, ?2) DESC, m.id LIMIT ?5",
+        (number, UNDATED, taken, face, -1 if limit is None else limit),
+    ).fetchall()
+    return [_member_face(row) for row in rows]
+
+
+def _member_face(row: Sequence[Any]) -> GroupFace:
+    """Return the face of a row of `_MEMBERS`."""
+    _, number, x0, y0, x1, y1, path, taken = row
+    photo, face = divmod(number, FACES)
+    return GroupFace(str(photo), face, Box(x0, y0, x1, y1), path, taken_time(taken))
 
 
 class Groups:
@@ -69,11 +240,11 @@ class Groups:
         self.path = library.path
         self._library = library
         self._database = library.database
-        self._means: GroupMeans | None = None
+        self._means: _GroupMeans | None = None
 
     def __contains__(self, group_id: object) -> bool:
         with self._database.reading() as db:
-            return isinstance(group_id, str) and find_group(db, group_id) is not None
+            return isinstance(group_id, str) and bool(_select(db, "g.id = ?", group_number(group_id)))
 
     def get(self, group_id: str) -> Group:
         """Return a group by its id; one that is not there is an error."""
@@ -94,22 +265,17 @@ class Groups:
         if state not in STATES:
             raise choice_error("state", state, STATES)
         size, number = after or (2**62, 0)
+        condition = (
+            f"{STATES[state]} AND g.faces >= ?1 AND g.faces <= ?2 AND (g.faces < ?2 OR g.id > ?3) "
+            "ORDER BY g.faces DESC, g.id LIMIT ?4"
+        )
         with self._database.reading() as db:
-            rows = db.execute(
-                f"SELECT {GROUP_COLUMNS} FROM {GROUP_JOINS} WHERE {STATES[state]} AND g.faces >= ?1 "
-                "AND g.faces <= ?2 AND (g.faces < ?2 OR g.id > ?3) ORDER BY g.faces DESC, g.id LIMIT ?4",
-                (min_faces, size, number, -1 if limit is None else limit),
-            ).fetchall()
-        return [group_of(row) for row in rows]
+            return _select(db, condition, min_faces, size, number, -1 if limit is None else limit)
 
     def of_person(self, person_id: str) -> list[Group]:
         """Return the groups of a saved person by their id, the largest first."""
         with self._database.reading() as db:
-            rows = db.execute(
-                f"SELECT {GROUP_COLUMNS} FROM {GROUP_JOINS} WHERE people.uid = ? ORDER BY g.faces DESC, g.id",
-                (person_id,),
-            ).fetchall()
-        return [group_of(row) for row in rows]
+            return _select(db, "people.uid = ? ORDER BY g.faces DESC, g.id", person_id)
 
     def of_photo(self, photo_id: str) -> dict[int, str]:
         """Return the ids of the groups that faces of a photo are in, by the number of the face."""
@@ -121,13 +287,13 @@ class Groups:
     ) -> list[GroupFace]:
         """Return the faces of a group, the latest taken first, of those that follow the key `after`."""
         with self._database.reading() as db:
-            return faces_in(db, group_at(db, group_id).number, limit, after)
+            return _faces_in(db, group_at(db, group_id).number, limit, after)
 
     def all_members(self) -> Iterator[tuple[int, GroupFace]]:
         """Yield the faces of all groups, each after the number of its group, one group after another."""
         with self._database.reading() as db:
-            for row in db.execute(f"{MEMBERS} ORDER BY grp, m.id"):
-                yield row[0], member_face(row)
+            for row in db.execute(f"{_MEMBERS} ORDER BY grp, m.id"):
+                yield row[0], _member_face(row)
 
     def totals(self, min_faces: int = 1) -> GroupTotals:
         """Return how many groups of so many faces or more there are, by what is known of them."""
@@ -160,7 +326,7 @@ class Groups:
             listed = ", ".join(group.id for group in groups)
             summary = f"{'hid' if hidden else 'showed'} {listed} ({sum(g.faces for g in groups):,} faces)"
             change = enter_change(db, "hide" if hidden else "unhide", summary, ())
-            return [group_at(db, group.id).changed(change) for group in groups]
+            return [replace(group_at(db, group.id), change=change) for group in groups]
 
     @own_errors
     def update(
@@ -195,7 +361,6 @@ class Groups:
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
         """Do what `update` does, inside a run that holds the lock and has this index open."""
-        from setnet.library.grouping import GroupingReport, group_library
 
         class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
             pass
@@ -243,9 +408,10 @@ class Groups:
         chosen = self._chosen(group)
         owner = group.group.person
         if owner is not None and if_exists != "add" and owner != _person_id(self._library.people, name):
+            faces = pluralise(group.group.faces, "face")
             raise TakenError(
-                f"{group.group.id} is {group.group.name}'s already ({_faces(group.group.faces)}): give it to "
-                f"{name} with --to-existing (if_exists 'add'), or name another group",
+                f"{group.group.id} is {group.group.name}'s already ({faces}): give it to {name} with "
+                "--to-existing (if_exists 'add'), or name another group",
                 asdict(self._library.people.get(owner)),
             )
         check_name_free(
@@ -300,7 +466,17 @@ class Groups:
     @own_errors
     def reject(self, group_id: str, name: str) -> Group:
         """Keep that no face of a group is this person's: it is not suggested for them any more."""
-        return reject_group(self._library.people, group_id, self._library.people.get(name))
+        people = self._library.people
+        with people.recording() as db:
+            person, group = require_person(db, name), group_at(db, group_id)
+            for example in _examples(db, people, group).values():
+                reject_face(db, person, example)
+            if _owner(db, group.number) == {person}:
+                db.execute("UPDATE face_groups SET person = NULL WHERE id = ?", (group.number,))
+            faces = pluralise(group.faces, "face")
+            summary = f"rejected {group.id} ({faces}) for {person_name(db, person)}"
+            change = enter_change(db, "reject group", summary, [person])
+            return replace(group_at(db, group_id), change=change)
 
     def as_person(self, group_id: str) -> QueryPerson:
         """Return a group as a person of a query: all its faces are theirs, whatever they look like."""
@@ -315,11 +491,9 @@ class Groups:
 
         To confirm one, give the group their name; to refuse it, `reject`.
         """
-        from setnet.library.suggestions import GroupMeans, suggestions
-
         person = None if name is None else self._library.people.get(name)
-        self._means = GroupMeans.of(self._library, self._means)
-        return suggestions(self._library, self._means, person, limit)
+        self._means = _GroupMeans.of(self._library, self._means)
+        return _suggest(self._library, self._means, person, limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -401,23 +575,8 @@ def name_group(
         _set_apart(db, place)
     db.execute("UPDATE face_groups SET person = ?, hidden = 0 WHERE id = ?", (person, number))
     refresh_groups(db, is_recorded=True)
-    summary = f"named {group.group.id} ({_faces(len(faces))}) {person_name(db, person)}"
+    summary = f"named {group.group.id} ({pluralise(len(faces), 'face')}) {person_name(db, person)}"
     return person, enter_change(db, "name group", summary, {person, *owners})
-
-
-def reject_group(people: People, group_id: str, who: Person) -> Group:
-    """Keep that no face of a group is a person's."""
-    with people.recording() as db:
-        person = require_person(db, who)
-        group = group_at(db, group_id)
-        for example in _examples(db, people, group).values():
-            reject_face(db, person, example)
-        if _owner(db, group.number) == {person}:
-            db.execute("UPDATE face_groups SET person = NULL WHERE id = ?", (group.number,))
-        name = person_name(db, person)
-        summary = f"rejected {group.id} ({_faces(group.faces)}) for {name}"
-        change = enter_change(db, "reject group", summary, [person])
-        return group_at(db, group_id).changed(change)
 
 
 def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Place, Example]:
@@ -454,5 +613,97 @@ def _person_id(people: People, name: str) -> str | None:
     return people.get(name).id if name in people else None
 
 
-def _faces(number: int) -> str:
-    return "1 face" if number == 1 else f"{number:,} faces"
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A group that may be a saved person's; `similarity` is the mean of its faces' to them."""
+
+    person: str
+    id: str
+    group: Group
+    similarity: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupMeans:
+    """The mean face of each group, as of the last grouping: its product with a vector is a mean similarity.
+
+    Who names and refuses groups one after another changes none of these: they are read once.
+    """
+
+    state: tuple[float | None, int]
+    groups: NDArray[np.int64]
+    means: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, library: Library, kept: _GroupMeans | None) -> _GroupMeans:
+        """Return the means of a library's groups, those that are `kept` if they are of the last grouping."""
+        state = library.groups.grouped_at, len(library.set_index)
+        if kept is not None and kept.state == state:
+            return kept
+        with library.database.reading() as db, transaction(db, "BEGIN"):
+            faces = LibraryFaces.read(db, library.set_index, library.matching.model)
+            members = np.array(db.execute("SELECT id, grp FROM group_members").fetchall(), np.int64)
+        rows = faces.rows_of(members.reshape(-1, 2)[:, 0])
+        groups, to = np.unique(members.reshape(-1, 2)[rows >= 0, 1], return_inverse=True)
+        vectors = faces.vectors[rows[rows >= 0]]
+        if not len(groups):
+            return cls(state, groups, vectors)
+        return cls(state, groups, Clusters.of(vectors).merged(to.astype(np.int64), len(groups)).means)
+
+
+class _Match(NamedTuple):
+    margin: float
+    group: int
+    person: int
+    similarity: float
+
+
+def _suggest(library: Library, means: _GroupMeans, person: Person | None, limit: int) -> list[Suggestion]:
+    """Return the groups without a name that may be a saved person's, the most probable first.
+
+    A group is suggested for the person whose threshold it exceeds by most; with `person`, for them alone.
+    """
+    wanted = [person] if person is not None else list(library.people)
+    people = NamedPeople.of(library, wanted)
+    uids = {someone.name: someone.id for someone in wanted}
+    found = []
+    with library.database.reading() as db, transaction(db, "BEGIN"):
+        for match in _best(db, means, people):
+            name, recogniser = people.people[match.person].name, people.recognisers[match.person]
+            probability = recogniser.probability(match.similarity)
+            found.append((probability, match.similarity, -match.group, name))
+        return [
+            Suggestion(name, uids[name], group_at(db, f"g{-group}"), similarity, probability)
+            for probability, similarity, group, name in sorted(found, reverse=True)[:limit]
+        ]
+
+
+def _best(db: sqlite3.Connection, means: _GroupMeans, people: NamedPeople) -> Iterator[_Match]:
+    """Yield the best match of each group that has any."""
+    rows = db.execute(f"SELECT id FROM face_groups AS g WHERE {STATES['unnamed']} AND faces > 0")
+    nameless = np.isin(means.groups, np.array([row[0] for row in rows], np.int64))
+    best: dict[int, _Match] = {}
+    for number, (person, recogniser) in enumerate(zip(people.people, people.recognisers, strict=True)):
+        similarities = means.means @ recogniser.vector
+        may = (
+            nameless
+            & (similarities >= recogniser.maybe)
+            & ~np.isin(means.groups, _rejected_groups(db, person))
+        )
+        for row in np.flatnonzero(may).tolist():
+            similarity, group = float(similarities[row]), int(means.groups[row])
+            match = _Match(similarity - recogniser.maybe, group, number, similarity)
+            best[group] = max(best.get(group, match), match)
+    yield from best.values()
+
+
+def _rejected_groups(db: sqlite3.Connection, person: QueryPerson) -> list[int]:
+    """Return the groups with a face that was rejected for a person."""
+    groups = []
+    for photo, face in person.refused:
+        row = db.execute(
+            "SELECT grp FROM group_members WHERE id = ?", (face_number(int(photo), face),)
+        ).fetchone()
+        groups += [] if row is None else [row[0]]
+    return groups

@@ -20,7 +20,7 @@ from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.faces import Box
 from setnet.library.answer import Answer
 from setnet.library.duplicates import DuplicateGroup
-from setnet.library.group import Group
+from setnet.library.groups import Group
 from setnet.library.paths import display_path
 from setnet.library.photos import PhotoHit
 from setnet.library.pictures import GREY, INK, Mark, draw_marks, font, jpeg, open_picture, thumbnail

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from setnet.engine.kernels import backend, reference
-from setnet.engine.linkage import Apart, Clusters, LinkageRule, link
+from setnet.engine.linkage import CannotLink, Clusters, LinkageRule, link
 from setnet.engine.neighbours import Neighbours, nearest_neighbours
 from setnet.heads import unit
 
@@ -40,9 +40,11 @@ def same(one: Groups, other: Groups) -> bool:
     return bool(((one[:, None] == one) == (other[:, None] == other)).all())
 
 
-def grouped(vectors: Floats, rule: LinkageRule, apart: Apart | None = None, k: int | None = None) -> Groups:
+def grouped(
+    vectors: Floats, rule: LinkageRule, apart: CannotLink | None = None, k: int | None = None
+) -> Groups:
     near = everyone(vectors) if k is None else nearest_neighbours(vectors, k, 0.0)
-    return link(Clusters.of(vectors), near, apart or Apart.none(), rule)
+    return link(Clusters.of(vectors), near, apart or CannotLink.none(), rule)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -54,7 +56,7 @@ def test_it_is_scipys_average_linkage_where_all_are_neighbours(seed: int, thresh
     assert same(grouped(vectors, plain(len(vectors), threshold)), expected)
 
 
-def drawn(seed: int) -> tuple[Clusters, Neighbours, Apart, LinkageRule]:
+def drawn(seed: int) -> tuple[Clusters, Neighbours, CannotLink, LinkageRule]:
     """Return clusters of some weights and names, pairs apart and a rule in which everything counts."""
     rng = np.random.default_rng(seed)
     vectors = faces(seed, people=int(rng.integers(2, 10)), noise=float(rng.uniform(0.05, 0.4)))
@@ -66,7 +68,7 @@ def drawn(seed: int) -> tuple[Clusters, Neighbours, Apart, LinkageRule]:
     one, other = one[one != other], other[one != other]
     weight = np.where(rng.random(len(one)) < 0.2, np.inf, 1.0).astype(np.float32)
     rule = LinkageRule(0.05, 0.15, 0.7, 2.0, 0.03, np.linspace(1.0, 2.5, n + 1))
-    return clusters, nearest_neighbours(vectors, 6, -1.0), Apart(one, other, weight), rule
+    return clusters, nearest_neighbours(vectors, 6, -1.0), CannotLink(one, other, weight), rule
 
 
 @compiled
@@ -99,7 +101,7 @@ def test_certain_pairs_apart_and_two_names_never_share_a_group(seed: int) -> Non
 
 def test_a_probable_pair_apart_keeps_look_alikes_apart_and_twins_of_a_mirror_together() -> None:
     rule = LinkageRule(0.0, 0.1, 1.0, 2.0, 0.03, np.full(3, 4.0))
-    pair = Apart(np.array([0]), np.array([1]), np.ones(1, np.float32))
+    pair = CannotLink(np.array([0]), np.array([1]), np.ones(1, np.float32))
     for similarity, together in ((0.5, False), (0.7, True)):
         vectors = np.array([[1, 0], [similarity, np.sqrt(1 - similarity**2)]], np.float32)
         found = grouped(vectors, rule, pair)
@@ -114,7 +116,7 @@ def test_pairs_apart_count_for_more_than_their_share_and_isolated_ones_for_nothi
 ) -> None:
     vectors = np.repeat(np.array([[1, 0], [0.7, np.sqrt(1 - 0.49)]], np.float32), each, axis=0)
     rule = LinkageRule(0.0, 0.1, 1.0, 1.0, 0.03, np.full(2 * each + 1, 5.8))
-    apart = Apart(np.arange(pairs), each + np.arange(pairs), np.ones(pairs, np.float32))
+    apart = CannotLink(np.arange(pairs), each + np.arange(pairs), np.ones(pairs, np.float32))
     found = grouped(vectors, rule, apart)
     assert len(np.unique(found)) == (1 if together else 2)
 
@@ -137,7 +139,11 @@ def test_an_exception_of_the_caller_ends_the_work(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(KeyboardInterrupt):
         link(
-            Clusters.of(vectors), nearest_neighbours(vectors, 50, -1.0), Apart.none(), plain(3000, 0.0), stop
+            Clusters.of(vectors),
+            nearest_neighbours(vectors, 50, -1.0),
+            CannotLink.none(),
+            plain(3000, 0.0),
+            stop,
         )
 
 
