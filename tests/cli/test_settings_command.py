@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import pytest
 from typer.testing import CliRunner
 
 from setnet.cli.options import make_app, option, settings_command
+from setnet.evaluate import EXPERIMENTS, experiment_module
 from setnet.evaluate.settings import Settings, setting
 from setnet.evaluate.settings import option as about
 
@@ -61,3 +64,9 @@ def test_fields_are_options_with_their_types_defaults_and_help() -> None:
     for wrong in ([], ["here", "--seed", "-1"], ["here", "--share", "half"], ["here", "--times", "0"]):
         assert runner.invoke(app, wrong).exit_code == 2
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_help_of_evaluate_has_the_first_sentence_of_each_experiment(name: str) -> None:
+    about = inspect.getdoc(experiment_module(name).Settings) or ""
+    assert about.partition("\n")[0] == EXPERIMENTS[name]

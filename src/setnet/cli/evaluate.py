@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import argument, make_app, option, settings_command
+from setnet.cli.options import CommandGroup, argument, make_app, option, settings_command
 from setnet.cli.output import ProgressBar, console, say
 from setnet.evaluate import EXPERIMENTS, experiment_module
 
 if TYPE_CHECKING:
     from setnet.evaluate import Progress, Record, Table
 
-app = make_app()
+
+class _Experiments(CommandGroup):
+    """A group that imports an experiment when it is called, or when somebody asks for all commands."""
+
+    _others: Mapping[str, Any]
+
+    @property
+    def commands(self) -> Any:
+        """All commands by name."""
+        return {name: self.get_command(None, name) for name in self.list_commands(None)}
+
+    @commands.setter
+    def commands(self, others: Mapping[str, Any]) -> None:
+        self._others = others
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*EXPERIMENTS, *self._others]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in EXPERIMENTS:
+            return self._others.get(cmd_name)
+        alone = make_app()
+        made_by = f"setnet evaluate {cmd_name}"
+        alone.command(cmd_name)(experiment_command(experiment_module(cmd_name), made_by))
+        return typer.main.get_command(alone)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        others = ((name, each.get_short_help_str(limit=1000)) for name, each in self._others.items())
+        self.write_panels({"Commands": [*EXPERIMENTS.items(), *others]}, formatter)
+
+
+app = make_app(cls=_Experiments)
 JsonFile = Annotated[
     Path | None,
     option("Keep rows here as they finish; the same command goes on from them.", "--json", metavar="FILE"),
@@ -98,10 +129,6 @@ def _print_result(table: Table) -> None:
             *(Text(cell, style="bold" if (r, c) in table.bold else "") for c, cell in enumerate(row))
         )
     console().print(shown)
-
-
-for _name in EXPERIMENTS:
-    app.command(_name)(experiment_command(experiment_module(_name), f"setnet evaluate {_name}"))
 
 
 @app.command()

@@ -139,10 +139,10 @@ class CommandGroup(TyperGroup):
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
-def make_app(**more: Any) -> typer.Typer:
+def make_app(cls: type[CommandGroup] = CommandGroup, **more: Any) -> typer.Typer:
     """Return an app with plain help: it shows in the time that styled help takes to be imported."""
     return typer.Typer(
-        cls=CommandGroup,
+        cls=cls,
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,

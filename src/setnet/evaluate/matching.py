@@ -54,7 +54,7 @@ SITUATIONS = {"3 examples": (3, 0), "3, one wrong": (3, 1), "5 examples": (5, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(PeopleSettings):
-    """How sure a match is: false matches and recall of sure and maybe; what several examples change."""
+    """How sure a match is: false matches and recall of sure and maybe; what examples change."""
 
     difficulty: float = setting(1.0, "Spread of each virtual person's faces: 1 as on LFW.", counts=False)
     repeats: int = setting(5, "Compare ways to use several examples so often.", minimum=1)
