@@ -1,4 +1,4 @@
-"""The truth about an index: one SQLite database of items, segments, deletions and attributes.
+"""The truth about an index: one SQLite database of items, segments and deletions.
 
 Readers who may not write the folder read it too, by the best way that permissions allow: SQLite needs a
 shared-memory file to read its write-ahead log, and where it can have none, database and log are put together
@@ -13,7 +13,7 @@ import os
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,11 @@ from numpy.typing import NDArray
 
 from setnet.durable import check_disk_full, transaction
 from setnet.engine.commit_log import Committed
-from setnet.engine.conditions import Condition, Value, checked_value, conditions_of
 from setnet.engine.settings import is_unicode
 from setnet.errors import (
-    InvalidInputError,
     NotAnIndexError,
     StorageError,
-    UnknownAttributeError,
     VersionError,
-    choice_error,
 )
 
 State = tuple[tuple[int, int, int] | None, ...]
@@ -168,10 +164,6 @@ MIGRATIONS = [
                            deleted_elements INTEGER NOT NULL DEFAULT 0);
     CREATE TABLE tombstones (segment INTEGER NOT NULL, part INTEGER NOT NULL, bits BLOB NOT NULL,
                              PRIMARY KEY (segment, part)) WITHOUT ROWID;
-    CREATE TABLE attribute_names (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE) WITHOUT ROWID;
-    CREATE TABLE attributes (name INTEGER NOT NULL, value NOT NULL, seq INTEGER NOT NULL,
-                             PRIMARY KEY (name, value, seq)) WITHOUT ROWID;
-    CREATE INDEX attributes_of_item ON attributes (seq);
     """,
 ]
 VERSION = len(MIGRATIONS)
@@ -372,14 +364,8 @@ class Catalog:
         return seq, seq[seq < first]
 
     def remove(self, seqs: Iterable[int]) -> None:
-        """Remove items with their attributes."""
-        keys = [(int(seq),) for seq in seqs]
-        self.db.executemany("DELETE FROM items WHERE seq = ?", keys)
-        self.clear_details(keys)
-
-    def clear_details(self, keys: Sequence[tuple[int]]) -> None:
-        """Remove the attributes of items that go or change."""
-        self.db.executemany("DELETE FROM attributes WHERE seq = ?", keys)
+        """Remove items."""
+        self.db.executemany("DELETE FROM items WHERE seq = ?", [(int(seq),) for seq in seqs])
 
     # -- segments ------------------------------------------------------------------------------------
 
@@ -440,88 +426,3 @@ class Catalog:
             "WHERE number = ?",
             (len(rows), elements, segment),
         )
-
-    # -- attributes ----------------------------------------------------------------------------------
-
-    def attribute_numbers(self) -> dict[str, int]:
-        """Return the attribute names in use and their numbers."""
-        return dict(self.rows((str, int), "SELECT name, number FROM attribute_names"))
-
-    def enter_attributes(self, rows: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        """Enter the attributes of items; None means not set."""
-        numbers = self.attribute_numbers()
-        entries = []
-        for seq, attributes in rows:
-            for name, value in attributes.items():
-                if name not in numbers:
-                    numbers[name] = len(numbers) + 1
-                    self.db.execute("INSERT INTO attribute_names VALUES (?, ?)", (name, numbers[name]))
-                entries.append((numbers[name], value, seq))
-        self.db.executemany("INSERT INTO attributes VALUES (?, ?, ?)", entries)
-
-
-LAST = chr(0x10FFFF)
-MOST_VALUES = 20_000  # of one statement: below every build's limit
-
-
-def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Value]:
-    """Return an item's attributes with None left out, or raise naming the bad one."""
-    clean: dict[str, Value] = {}
-    for name, value in attributes.items():
-        if not isinstance(name, str) or not name or len(name) > 128 or not is_unicode(name):
-            raise InvalidInputError(
-                f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
-            )
-        if value is not None:
-            clean[name] = checked_value(value, f"item {item!r}, attribute {name!r}")
-    return clean
-
-
-def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Return the sequence numbers of the items that satisfy all conditions, in ascending order."""
-    numbers = catalog.attribute_numbers()
-    found: NDArray[np.int64] | None = None
-    for name, given in where.items():
-        if name not in numbers:
-            known = sorted(numbers) or ["(no item has any attribute)"]
-            raise UnknownAttributeError(str(choice_error("attribute", name, known)))
-        for statements in _clauses(conditions_of({name: given})):
-            seqs = _seqs(catalog, numbers[name], statements)
-            found = seqs if found is None else np.intersect1d(found, seqs, assume_unique=True)
-    return np.empty(0, np.int64) if found is None else found
-
-
-Statements = list[tuple[str, list[Value]]]
-
-
-def _seqs(catalog: Catalog, name: int, statements: Statements) -> NDArray[np.int64]:
-    """Return the items that satisfy any of some clauses."""
-    select = "SELECT seq FROM attributes WHERE name = ? AND "
-    rows = [row for sql, values in statements for row in catalog.db.execute(select + sql, [name, *values])]
-    try:
-        return np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
-    except (TypeError, ValueError) as error:
-        raise StorageError(f"{catalog.path} is damaged: an attribute of no item ({error})") from None
-
-
-def _clauses(conditions: list[Condition]) -> list[Statements]:
-    """Return what must hold of one attribute, ranges in one clause; a long list is cut into several."""
-    lists = [_any_of(c.values) for c in conditions if c.operator == "in"]
-    ranges = [_range(c) for c in conditions if c.operator != "in"]
-    together = (" AND ".join(sql for sql, _ in ranges), [v for _, values in ranges for v in values])
-    return [*lists, [together]] if ranges else lists
-
-
-def _any_of(values: tuple[Value, ...]) -> Statements:
-    parts = [list(values[at : at + MOST_VALUES]) for at in range(0, len(values), MOST_VALUES)]
-    return [(f"value IN ({','.join('?' * len(part))})", part) for part in parts]
-
-
-def _range(condition: Condition) -> tuple[str, list[Value]]:
-    (value,) = condition.values
-    if condition.operator == "prefix":
-        assert isinstance(value, str)
-        return "value >= ? AND value <= ?", [value, value + LAST]
-    # SQLite would order any text after any number; a comparison means values of its own kind
-    kind = "typeof(value) = 'text'" if isinstance(value, str) else "typeof(value) != 'text'"
-    return f"value {condition.operator} ? AND {kind}", [value]

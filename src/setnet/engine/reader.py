@@ -97,9 +97,10 @@ class IndexReader:
         return head
 
     def view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, Allowed]:
-        """Return the latest snapshot and the rows that satisfy the conditions, from one transaction."""
-        with self.consistent() as (catalog, snapshot):
-            return snapshot, snapshot.allowed(catalog, where) if where else None
+        """Return the latest snapshot and the rows that satisfy the conditions."""
+        with self.consistent() as (_, snapshot):
+            pass
+        return snapshot, snapshot.allowed(where) if where else None
 
     @contextmanager
     def consistent(self) -> Iterator[tuple[Catalog, Snapshot]]:

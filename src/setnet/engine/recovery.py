@@ -92,9 +92,8 @@ def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment]
 
 
 def _disagreements(catalog: Catalog, segments: list[Segment]) -> list[str]:
-    """Compare what the segments hold alive with the items and attributes of the catalogue."""
+    """Compare what the segments hold alive with the items of the catalogue."""
     problems: list[str] = []
-    names = {number: name for name, number in catalog.attribute_numbers().items()}
     alive = 0
     for segment in segments:
         dead = catalog.dead_rows(segment.number, len(segment))
@@ -112,17 +111,6 @@ def _disagreements(catalog: Catalog, segments: list[Segment]) -> list[str]:
             wrong = [i for seq, i in stored.items() if ids.get(seq) != i]
             if wrong:
                 problems.append(f"{catalog.path} and {segment.file.path} disagree on item {wrong[0]!r}")
-            entered: dict[int, dict[str, object]] = {}
-            for name, value, seq in catalog.db.execute(
-                f"SELECT name, value, seq FROM attributes WHERE {marks}"
-            ):
-                entered.setdefault(seq, {})[names.get(name, "?")] = value
-            for seq, stored_values in zip(seqs, segment.attribute_values_of(part), strict=True):
-                if entered.get(seq, {}) != stored_values:
-                    problems.append(
-                        f"{catalog.path} and {segment.file.path} disagree on attributes of {stored[seq]!r}"
-                    )
-                    break
     if alive != catalog.count("items"):
         problems.append(f"{catalog.path} lists {catalog.count('items')} items, its segments hold {alive}")
     return problems
@@ -352,7 +340,7 @@ def _broken_texts(segment: Segment) -> list[str]:
         for at in range(0, len(segment), ROWS):
             rows = np.arange(at, min(at + ROWS, len(segment)))
             segment.ids_of(rows)
-            segment.attribute_values_of(rows)
+            segment.attributes_of(rows)
     except StorageError as error:
         return [str(error)]
     return []
@@ -370,10 +358,8 @@ def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: ND
     }
     fresh = [n not in taken and seq not in used for n, seq in zip(ids, seqs, strict=True)]
     dead[rows[~np.array(fresh)]] = True
-    texts = segment.attributes_of(rows)
-    chosen = [(seq, n, text) for seq, n, text, new in zip(seqs, ids, texts, fresh, strict=True) if new]
-    catalog.db.executemany("INSERT INTO items VALUES (?, ?)", [(seq, n) for seq, n, _ in chosen])
-    catalog.enter_attributes((seq, json.loads(text)) for seq, _, text in chosen if text)
+    chosen = [(seq, n) for seq, n, new in zip(seqs, ids, fresh, strict=True) if new]
+    catalog.db.executemany("INSERT INTO items VALUES (?, ?)", chosen)
 
 
 def _read_catalog(path: Path) -> Committed:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.codes import ElementCodes, write_sets
+from setnet.engine.columns import Column, merged_column
+from setnet.engine.conditions import Condition, Value
 from setnet.engine.kernels.lanes import LANES
 from setnet.engine.lists import SMALLEST_LISTED, write_lists
 from setnet.engine.segment_file import (
@@ -38,14 +41,13 @@ class Batch:
     counts: NDArray[np.int64]
     offsets: NDArray[np.int64]
     elements: NDArray[Any]
-    attributes: Sequence[str] | None
+    columns: dict[str, Column]
     set_codes: NDArray[np.uint8]
     set_scales: NDArray[np.float32]
 
-    def texts(self, name: str) -> Texts | None:
-        """Return all ids, or attributes as JSON, one after another in UTF-8; None when no row has any."""
-        texts = self.ids if name == "id" else self.attributes
-        return None if texts is None else _joined(texts)
+    def id_texts(self) -> Texts:
+        """Return all ids one after another in UTF-8."""
+        return _joined(self.ids)
 
     def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return codes and scales of set vectors."""
@@ -97,7 +99,7 @@ class Segment:
         self.shape = shape
         self.coded = "codes" in file
         self.listed = self.coded and "list_start" in file
-        self._expected = expected_arrays(file.info["items"], file.info["elements"], shape)
+        self._expected = expected_arrays(file.info, shape)
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
         self.offsets: NDArray[np.int64] = self.array("offsets")
@@ -138,8 +140,13 @@ class Segment:
             return sequence_fault(file.array(name))
         if name == "offsets":
             return offsets_fault(file.array(name), file.info["elements"])
-        if name in ("id_offsets", "attribute_offsets"):
-            return offsets_fault(file.array(name), len(self.array(name.replace("offsets", "bytes"))))
+        if name == "id_offsets" or name.endswith("_values"):
+            texts = "id_bytes" if name == "id_offsets" else name.replace("values", "texts")
+            return offsets_fault(file.array(name), len(self.array(texts)))
+        if name.endswith("_numbers"):
+            numbers, values = file.array(name), len(self.array(name.replace("numbers", "values"))) - 1
+            is_sound = numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < values
+            return None if is_sound else f"it names values that are none of {values}"
         if name == "lane_rows":
             wide = file.info.get("first_wide", -1)
             return lane_fault(file.array(name), self.array("row_start"), wide, self.counts)
@@ -168,7 +175,7 @@ class Segment:
         for name in self._expected:
             try:
                 needed = CODE_ARRAYS * self.coded + LIST_ARRAYS * self.listed
-                if name in self.file or name.startswith("id_") or name in needed:
+                if name in self.file or name.startswith(("id_", "column_")) or name in needed:
                     self.array(name)
             except StorageError as error:
                 found.append(str(error))
@@ -198,35 +205,53 @@ class Segment:
             return self.array("lane_rows")
         return np.where(self.counts > 0, np.arange(len(self)), -1).astype(np.int32)
 
-    def texts(self, name: str) -> Texts | None:
-        """Return all ids, or attributes as JSON, one after another in UTF-8; None when no row has any."""
-        if name == "attribute" and "attribute_bytes" not in self.file:
-            return None
-        return self.array(f"{name}_offsets"), self.array(f"{name}_bytes")
+    def id_texts(self) -> Texts:
+        """Return all ids one after another in UTF-8."""
+        return self.array("id_offsets"), self.array("id_bytes")
 
     def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the ids of rows."""
-        return self._texts("id", rows)
-
-    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the attributes of rows, as JSON."""
-        return self._texts("attribute", rows) if "attribute_bytes" in self.file else [""] * len(rows)
-
-    def attribute_values_of(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """Return the attributes of rows, by name."""
-        try:
-            return [dict(json.loads(text)) if text else {} for text in self.attributes_of(rows)]
-        except (ValueError, TypeError, RecursionError) as error:
-            raise self._damaged("attribute_bytes", str(error)) from error
-
-    def _texts(self, name: str, rows: NDArray[np.int64]) -> list[str]:
-        offsets = self.array(f"{name}_offsets")
-        data = self.array(f"{name}_bytes").data
+        offsets, texts = self.id_texts()
         ends = offsets[rows + 1].tolist()
         try:
-            return [str(data[a:z], "utf-8") for a, z in zip(offsets[rows].tolist(), ends, strict=True)]
+            return [str(texts.data[a:z], "utf-8") for a, z in zip(offsets[rows].tolist(), ends, strict=True)]
         except UnicodeDecodeError as error:
-            raise self._damaged(f"{name}_bytes", str(error)) from error
+            raise self._damaged("id_bytes", str(error)) from error
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """The attributes of all rows, by name."""
+        arrays = ("numbers", "values", "texts")
+        return {
+            name: Column(*(self.array(f"column_{i}_{array}") for array in arrays))
+            for i, name in enumerate(self.file.info["columns"])
+        }
+
+    def rows_where(self, name: str, conditions: Sequence[Condition]) -> NDArray[np.bool_]:
+        """Return which rows have an attribute that satisfies conditions."""
+        if name not in self.columns:
+            return np.zeros(len(self), bool)
+        with self._readable_columns():
+            return self.columns[name].rows_where(conditions)
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[dict[str, Value]]:
+        """Return the attributes of rows, by name."""
+        found: list[dict[str, Value]] = [{} for _ in rows]
+        with self._readable_columns():
+            for name, column in self.columns.items():
+                numbers = column.numbers[rows]
+                values = {i: column.value(i) for i in np.unique(numbers).tolist() if i >= 0}
+                for attributes, number in zip(found, numbers.tolist(), strict=True):
+                    if number >= 0:
+                        attributes[name] = values[number]
+        return found
+
+    @contextmanager
+    def _readable_columns(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise self._damaged("attributes", str(error)) from error
 
     def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the elements of rows."""
@@ -270,8 +295,8 @@ def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool |
         info: dict[str, Any] = {"items": len(rows.seq), "elements": int(rows.offsets[-1])}
         writer.array("seq", np.int64, (), [rows.seq])
         writer.array("offsets", np.int64, (), [rows.offsets])
-        rows.write_texts(writer, "id")
-        rows.write_texts(writer, "attribute")
+        rows.write_ids(writer)
+        info["columns"] = rows.write_columns(writer)
         coded = len(rows.seq) >= SMALLEST_CODED
         given = rows.in_memory if coded else None
         codes = None if given is None else ElementCodes(given, rows.offsets)
@@ -315,17 +340,26 @@ class _Rows:
             pieces = [(i, row[which == i], np.flatnonzero(which == i)) for i in present]
             yield sorted(pieces, key=lambda piece: int(piece[2][0]))
 
-    def write_texts(self, writer: SegmentFileWriter, name: str) -> None:
-        """Write a text per row, and where each begins; attributes only where a row has any."""
-        nothing = np.empty(0, np.uint8)
-        texts = [
-            source.texts(name) or (np.zeros(len(source.seq) + 1, np.int64), nothing)
-            for source in self._sources
-        ]
+    def write_ids(self, writer: SegmentFileWriter) -> None:
+        """Write the ids of all rows, and where each begins."""
+        texts = [source.id_texts() for source in self._sources]
         offsets = self._offsets([starts for starts, _ in texts])
-        if name == "id" or offsets[-1]:
-            writer.array(f"{name}_offsets", np.int64, (), [offsets])
-            writer.array(f"{name}_bytes", np.uint8, (), self._members(texts, offsets))
+        writer.array("id_offsets", np.int64, (), [offsets])
+        writer.array("id_bytes", np.uint8, (), self._members(texts, offsets))
+
+    def write_columns(self, writer: SegmentFileWriter) -> list[str]:
+        """Write the attributes of all rows; return their names."""
+        names = sorted({name for source in self._sources for name in source.columns})
+        for i, name in enumerate(names):
+            parts = []
+            for s, source in enumerate(self._sources):
+                places = np.flatnonzero(self._which == s)
+                parts.append((source.columns.get(name), self._row[places], places))
+            column = merged_column(parts, len(self._row))
+            writer.array(f"column_{i}_numbers", np.int32, (), [column.numbers])
+            writer.array(f"column_{i}_values", np.int64, (), [column.offsets])
+            writer.array(f"column_{i}_texts", np.uint8, (), [column.texts])
+        return names
 
     @property
     def in_memory(self) -> NDArray[Any] | None:

@@ -72,6 +72,9 @@ def _info(info: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: _whole(info[name], name) for name in ("items", "elements")}
     if "first_wide" in info:
         found["first_wide"] = _whole(info["first_wide"], "first_wide")
+    found["columns"] = [str(name) for name in info["columns"]]
+    if len(set(found["columns"])) != len(info["columns"]):
+        raise ValueError(f"columns {info['columns']!r:.80} are no names")
     if "set_norms" in info:
         residual, norm = (float(value) for value in info["set_norms"])
         if not (0 <= residual <= LARGEST_NORM and 0 <= norm <= LARGEST_NORM):
@@ -94,7 +97,7 @@ def _entry(entry: Mapping[str, Any], end: int) -> ArrayEntry:
     return ArrayEntry(dtype, shape, offset, size, _whole(entry["crc"], "crc"))
 
 
-FORMAT = 2
+FORMAT = 3
 HUGE = 1 << 21  # whole blocks of this size, written at once, let the system keep and map them as one page
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
@@ -362,16 +365,15 @@ def _disk_errors(path: Path) -> Iterator[None]:
 Expected = tuple[str, tuple[int | None, ...]]  # dtype, and sizes; None where another array says how many
 
 
-def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expected]:
-    """Return dtype and shape of every array that a segment of so many items and elements can have."""
+def expected_arrays(info: Mapping[str, Any], shape: Shape) -> dict[str, Expected]:
+    """Return dtype and shape of every array that a segment can have, by what its footer says of it."""
+    items, elements = info["items"], info["elements"]
     panels = -(-shape.dim // PANEL)
     found: dict[str, Expected] = {
         "seq": ("int64", (items,)),
         "offsets": ("int64", (items + 1,)),
         "id_offsets": ("int64", (items + 1,)),
         "id_bytes": ("uint8", (None,)),
-        "attribute_offsets": ("int64", (items + 1,)),
-        "attribute_bytes": ("uint8", (None,)),
         "elements": (shape.precision, (elements, shape.dim)),
         "lane_rows": ("int32", (None,)),
         "row_start": ("int64", (None,)),
@@ -388,6 +390,10 @@ def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expect
         "list_factors": ("uint16", (None, LANES)),
         "list_lanes": ("int32", (None,)),
     }
+    for i in range(len(info["columns"])):
+        found[f"column_{i}_numbers"] = ("int32", (items,))
+        found[f"column_{i}_values"] = ("int64", (None,))
+        found[f"column_{i}_texts"] = ("uint8", (None,))
     return found | _expected_sets(items, shape)
 
 

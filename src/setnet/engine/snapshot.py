@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.catalog import Catalog, ListedSegment, items_where
+from setnet.engine.catalog import Catalog, ListedSegment
+from setnet.engine.conditions import conditions_of
 from setnet.engine.files import segment_path
 from setnet.engine.results import Contents, Item
 from setnet.engine.segment import Segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Shape
-from setnet.errors import StorageError
+from setnet.errors import StorageError, UnknownAttributeError, choice_error
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Snapshot:
             for at in range(0, len(rows), 1024):
                 segment.file.ensure_whole()
                 part = rows[at : at + 1024]
-                values = segment.attribute_values_of(part)
+                values = segment.attributes_of(part)
                 yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
     def contents(self) -> Contents:
@@ -182,14 +183,23 @@ class Snapshot:
                 found.append((s, rows.astype(np.int64)))
         return found
 
-    def allowed(self, catalog: Catalog, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
+    def allowed(self, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
         """Return, per segment, which rows satisfy the conditions; the latest answers are remembered."""
         key = repr(sorted((name, repr(value)) for name, value in where.items()))
         if key not in self._masks:
             if len(self._masks) >= 8:
-                self._masks.pop(next(iter(self._masks)))
-            seqs = items_where(catalog, where)
-            table = np.zeros(max((int(s.seq[-1]) for s in self.segments if len(s)), default=0) + 1, bool)
-            table[seqs[seqs < len(table)]] = True
-            self._masks[key] = [table[segment.seq] for segment in self.segments]
+                self._masks.pop(next(iter(self._masks)), None)  # another thread may have been faster
+            self._masks[key] = self._rows_where(where)
         return self._masks[key]
+
+    def _rows_where(self, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
+        masks = [np.ones(len(segment), bool) for segment in self.segments]
+        for name, given in where.items():
+            conditions = conditions_of({name: given})
+            known = {name for segment in self.segments for name in segment.columns}
+            if name not in known:
+                names = sorted(known) or ["(no item has any attribute)"]
+                raise UnknownAttributeError(str(choice_error("attribute", name, names)))
+            for mask, segment in zip(masks, self.segments, strict=True):
+                mask &= segment.rows_where(name, conditions)
+        return masks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import threading
@@ -16,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import after_commit, storage_errors
-from setnet.engine.catalog import Catalog, valid_attributes
+from setnet.engine.catalog import Catalog
+from setnet.engine.columns import columns_of, valid_attributes
 from setnet.engine.commit_log import CommitLog
+from setnet.engine.conditions import Value
 from setnet.engine.files import (
     KEPT_SECONDS,
     UNFINISHED,
@@ -64,8 +65,8 @@ def checked_batch(
     set_vectors: ArrayLike | None,
     shape: Shape,
     head: Aggregator | None,
-) -> tuple[Batch, list[dict[str, str | int | float]] | None]:
-    """Return the rows to store (their sequence numbers still unset) and the attributes of each."""
+) -> Batch:
+    """Return the rows to store; their sequence numbers are still unset."""
     names = check_ids(ids)
     if len(set(names)) != len(names):
         seen: set[str] = set()
@@ -74,14 +75,14 @@ def checked_batch(
     sizes = _counts(counts, names)
     rows = _elements(elements, shape, int(sizes.sum()))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    details = None
+    details: list[dict[str, Value]] = []
     if attributes is not None:
         if len(attributes) != len(names):
             raise InvalidInputError(f"{len(attributes)} attribute mappings given for {len(names)} ids")
         details = [valid_attributes(a or {}, i) for i, a in zip(names, attributes, strict=True)]
     codes, scales = _sets(set_vectors, rows, sizes, shape, head, names)
-    texts = [json.dumps(d, sort_keys=True) if d else "" for d in details] if details else None
-    return Batch(names, np.empty(len(names), np.int64), sizes, offsets, rows, texts, codes, scales), details
+    columns = columns_of(details)
+    return Batch(names, np.empty(len(names), np.int64), sizes, offsets, rows, columns, codes, scales)
 
 
 def _counts(counts: ArrayLike, ids: list[str]) -> NDArray[np.int64]:
@@ -268,15 +269,12 @@ class Writer:
         self.folder.put_aside(unnamed)
         self.folder.empty_quarantine(KEPT_SECONDS)
 
-    def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:
+    def add(self, batch: Batch, snapshot: Snapshot) -> None:
         """Store a batch; ids that are there already are replaced and keep their place in the order."""
         with self._changing() as change:
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
             change["deleted"] = self._bury(snapshot, replaced)
-            self.catalog.clear_details([(int(s),) for s in replaced])
-            if details:
-                self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
             change["added"] = [self._write([(batch, np.arange(len(seq)))], snapshot)]
 
     def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
@@ -418,11 +416,9 @@ class IndexEditor:
                 self._take_given_sets(np.shape(set_vectors))
             snapshot = self._reader.snapshot()
             head = self._reader.head if set_vectors is None else None
-            batch, details = checked_batch(
-                ids, elements, counts, attributes, set_vectors, snapshot.shape, head
-            )
+            batch = checked_batch(ids, elements, counts, attributes, set_vectors, snapshot.shape, head)
             if batch.ids:
-                self.writer.add(batch, details, snapshot)
+                self.writer.add(batch, snapshot)
                 self._merge_small()
 
     def _merge_small(self) -> None:

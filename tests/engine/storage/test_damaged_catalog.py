@@ -94,8 +94,7 @@ def test_settings_that_no_index_can_have_are_damage(stored: Path, change: dict[s
         "UPDATE segments SET crc = 'x'",
         "UPDATE tombstones SET part = 'x'",
         "UPDATE tombstones SET bits = 'x'",
-        "UPDATE attributes SET seq = 'x'",
-        "UPDATE attribute_names SET number = 'x'",
+        "UPDATE items SET id = x'00'",
     ],
 )
 def test_values_of_another_kind_are_damage(stored: Path, sql: str) -> None:

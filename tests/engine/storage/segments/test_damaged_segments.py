@@ -15,7 +15,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.engine.segment_file import FORMAT, TAIL, TRAILER
-from setnet.errors import InvalidInputError, StorageError
+from setnet.errors import InvalidInputError, StorageError, VersionError
 
 QUERY = np.ones((2, 16), np.float32)
 Change = Callable[[dict[str, Any], bytearray], object]  # of a footer and the arrays before it
@@ -103,6 +103,37 @@ def test_a_crafted_segment_is_an_error_that_names_the_array(stored: Path, kind: 
         assert segment_of(stored).name in str(error.value)
         report = index.check()
         assert segment_of(stored).name in " ".join(report.problems)
+
+
+CRAFTED_COLUMNS = {
+    "a value that no row can have": (entry_of("column_0_numbers", 7, 99), "column_0_numbers"),
+    "a value below -1": (entry_of("column_0_numbers", 7, -2), "column_0_numbers"),
+    "values that fall": (entry_of("column_0_values", 1, 2**30), "column_0_values"),
+    "texts that are no values": (entry_of("column_0_texts", slice(None), ord("[")), "attributes"),
+    "another number of rows": (footer_of("column_0_numbers", shape=[2]), "column_0_numbers"),
+    "a column without a name": (lambda footer, body: footer["info"].update(columns=["n", "n"]), "columns"),
+}
+
+
+@pytest.mark.parametrize("kind", CRAFTED_COLUMNS)
+def test_a_crafted_column_is_an_error_that_names_the_array(tmp_path: Path, kind: str) -> None:
+    change, array = CRAFTED_COLUMNS[kind]
+    rows = np.eye(16, dtype=np.float32)
+    with SetIndex.create(tmp_path / "i", 16) as index:
+        index.add([f"i{n}" for n in range(16)], rows, [1] * 16, attributes=[{"n": n % 5} for n in range(16)])
+    craft(tmp_path / "i", change)
+    with pytest.raises(StorageError, match=array), SetIndex.open(tmp_path / "i", read_only=True) as index:
+        index.search(QUERY, where={"n": {">=": 3}})
+    assert SetIndex.repair(tmp_path / "i").items == 0
+
+
+def test_a_segment_of_an_older_format_is_refused_with_the_remedy(stored: Path) -> None:
+    path = segment_of(stored)
+    data = path.read_bytes()
+    length, crc, _, tail = TRAILER.unpack(data[-TRAILER.size :])
+    path.write_bytes(data[: -TRAILER.size] + TRAILER.pack(length, crc, FORMAT - 1, tail))
+    with SetIndex.open(stored, read_only=True) as index, pytest.raises(VersionError, match="make the index"):
+        index.search(QUERY)
 
 
 @pytest.mark.parametrize("kind", CRAFTED)
