@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,11 @@ class World:
         return pairs
 
     def agrees(
-        self, hits: list[Hit], query: NDArray[Any], k: int, keep: Callable[[str], bool] = lambda item: True
+        self,
+        hits: Sequence[Hit],
+        query: NDArray[Any],
+        k: int,
+        keep: Callable[[str], bool] = lambda item: True,
     ) -> None:
         """Assert the law of exactness: the same items in the same order wherever scores differ by 1e-5."""
         truth = self.ranking(query, keep)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -139,7 +139,7 @@ def test_kernels_release_the_gil(
     queries = [rng.normal(size=(2, 16)).astype(np.float32) for _ in range(24)]
     with make_index(world, tmp_path / "i") as index:
         expected = [index.search(q, k=10) for q in queries]
-        found: list[list[Hit] | None] = [None] * len(queries)
+        found: list[Sequence[Hit] | None] = [None] * len(queries)
 
         def work(part: int) -> None:
             for i in range(part, len(queries), 4):

@@ -38,7 +38,7 @@ def test_options_made_once_answer_as_keywords_do(index: SetIndex) -> None:
     options = SearchOptions(k=1, where={"year": 2}, at_least=1, without=ROWS[:1])
     queries = [ROWS[2:3], ROWS[1:3]]
     expected = index.search_many(queries, k=1, where={"year": 2}, at_least=1, without=ROWS[:1])
-    assert index.answer(queries, options) == expected
+    assert index.ranked_many(queries, options) == expected
     assert [hit.id for hit in expected[0]] == ["b"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from setnet.heads import Logistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankedItems:
-    """Items found by a query, best first.
+class RankedItems(Sequence[Hit]):
+    """The hits of a query, best first: arrays, of which objects are made when somebody asks for them.
 
     Attributes
     ----------
@@ -53,6 +53,29 @@ class RankedItems:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @overload
+    def __getitem__(self, which: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> RankedItems: ...
+
+    def __getitem__(self, which: int | slice) -> Hit | RankedItems:
+        if isinstance(which, slice):
+            return RankedItems(self.ids[which], *(array[which] for array in self._arrays))
+        at = range(len(self))[which]  # an index beyond the end is an IndexError
+        return self.hits(at, at + 1)[0]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.hits() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.hits())
 
     @property
     def nbytes(self) -> int:

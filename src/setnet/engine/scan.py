@@ -97,7 +97,7 @@ class Scan:
         self.bounds = _buffer(len(queries), field.lanes)
         self._fine: set[int] = set()  # queries whose bounds are tight already
         self._spread = (threads or usable_cores()) > 1
-        self._closed = field.excluded
+        self._closed: NDArray[np.bool_] | None = None  # all that are not open, where conditions close some
         counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
             for segment, rows in zip(snapshot.segments, field.lane_rows, strict=True)
@@ -108,14 +108,14 @@ class Scan:
 
     def _leave_open(self, lanes: NDArray[np.int64]) -> None:
         """Close all lanes but these."""
-        is_closed = np.ones(self.field.lanes, bool)
-        is_closed[lanes] = False
-        self._closed = np.flatnonzero(is_closed)
+        self._closed = np.ones(self.field.lanes, bool)
+        self._closed[lanes] = False
         cuts = np.searchsorted(lanes, self.field.start)
-        self._blocks = [
-            np.unique((lanes[a:z] - start) // LANES) if len(blocks) else blocks
-            for blocks, a, z, start in zip(self._blocks, cuts, cuts[1:], self.field.start, strict=False)
-        ]
+        for s, (a, z, start) in enumerate(zip(cuts, cuts[1:], self.field.start, strict=False)):
+            if len(self._blocks[s]):
+                is_open = np.zeros(-(-len(self.field.lane_rows[s]) // LANES), bool)
+                is_open[(lanes[a:z] - start) // LANES] = True
+                self._blocks[s] = np.flatnonzero(is_open)
 
     def _has_codes(self, segment: Segment) -> bool:
         return True
@@ -131,7 +131,10 @@ class Scan:
             if not self._has_codes(segment):  # a small one: every row deserves the second look
                 lanes = slice(self.field.start[s], self.field.start[s + 1])
                 self.bounds[:, lanes] = np.array([[query.size + 1.0] for query in self.queries])
-        self.bounds[:, self._closed] = -1.0
+        if self._closed is None:
+            self.bounds[:, self.field.excluded] = -1.0
+        else:
+            np.copyto(self.bounds, np.float32(-1.0), where=self._closed)
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Tighten the bounds of query ``i``, once, if scoring so many lanes takes longer; tell whether."""

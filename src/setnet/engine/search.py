@@ -230,9 +230,9 @@ class _Ranking:
         self._least = least
         self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
         self._lanes = open_lanes(field, scope.allowed) if scope.allowed is not None else None
-        closed = field.excluded if self._lanes is None else self._lanes
-        first = field.lanes_of(scope.sure_rows())
-        self._first = first[np.isin(first, closed, invert=self._lanes is None)]
+        self._first = field.lanes_of(scope.sure_rows())
+        if len(self._first):
+            self._first = np.intersect1d(self._first, open_lanes(field, scope.allowed))
 
     @property
     def best(self) -> list[Scored]:

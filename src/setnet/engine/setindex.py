@@ -18,7 +18,7 @@ from setnet.engine.query import MoreOptions, QueryLike, SearchOptions
 from setnet.engine.rank import RankedItems
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, check_index, repair_index
-from setnet.engine.results import Contents, Hit, Item, Report, Stats
+from setnet.engine.results import Contents, Item, Report, Stats
 from setnet.engine.scan import Scope
 from setnet.engine.search import Searcher
 from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
@@ -275,7 +275,7 @@ class SetIndex:
 
     def search(
         self, query: QueryLike, k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
-    ) -> list[Hit]:
+    ) -> RankedItems:
         """Return the k items that hold most of the query's elements, best first.
 
         Parameters
@@ -289,18 +289,13 @@ class SetIndex:
         **options
             ``where``, ``at_least``, ``only``, ``without`` and the other attributes of `SearchOptions`.
         """
-        return self.answer([query], SearchOptions(k, mode, **options))[0]
+        return self.ranked_many([query], SearchOptions(k, mode, **options))[0]
 
     def search_many(
         self, queries: Sequence[QueryLike], k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
-    ) -> list[list[Hit]]:
+    ) -> list[RankedItems]:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
-        return self.answer(queries, SearchOptions(k, mode, **options))
-
-    @own_errors
-    def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
-        """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        return [items.hits() for items in self.ranked_many(queries, options)]
+        return self.ranked_many(queries, SearchOptions(k, mode, **options))
 
     def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
         """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
@@ -323,14 +318,14 @@ class SetIndex:
     @own_errors
     def rerank(
         self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[MoreOptions]
-    ) -> list[Hit]:
+    ) -> RankedItems:
         """Return the best k of the items named by ``ids``, by the matching of their elements.
 
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
         """
         searcher = self._searcher(replace(SearchOptions(k, **options), where=None))
-        return searcher.among(query, self._reader.seqs_of(ids)).hits()
+        return searcher.among(query, self._reader.seqs_of(ids))
 
     # -- reading -------------------------------------------------------------------------------------
 

@@ -240,7 +240,7 @@ class _Rows:
         self.run.say(todo[0].name)
         deepest = max(line.options.get("candidates", DEPTH) for line in todo)
 
-        def search(queries: list[Any]) -> list[dict[str, list[Hit]]]:
+        def search(queries: list[Any]) -> list[dict[str, Sequence[Hit]]]:
             found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
             return [
                 {line.name: _among(index, people, hits, line.options) for line in todo}
@@ -277,7 +277,7 @@ class _Rows:
                 for query, faces in zip(runner.queries, runner.examples(repeat), strict=True)
             ]
 
-        def search_again(query: dict[str, Any]) -> list[Hit]:
+        def search_again(query: dict[str, Any]) -> Sequence[Hit]:
             found = [hit.id for hit in tags.search(list(query), k=2000)]
             return index.rerank(list(query.values()), found, DEPTH) if found else []
 
@@ -285,7 +285,7 @@ class _Rows:
         self._measure_tags(_Line(name, by_names, {}, size), partial(tags.search, k=DEPTH))
         self._measure_tags(_Line(reranked, by_both, {}, size + self.face_bytes), search_again)
 
-    def _measure_tags(self, line: _Line, search: Callable[[Any], list[Hit]]) -> None:
+    def _measure_tags(self, line: _Line, search: Callable[[Any], Sequence[Hit]]) -> None:
         if not self.run.has(line.name):
             self.run.say(line.name)
             values = self.runner.quality(lambda queries: [search(query) for query in queries], line.prepare)
@@ -305,7 +305,7 @@ class _Rows:
         self.run.add(Row(line.name, measured.values, facts, line.bound, measured.draws))
 
 
-def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any]) -> list[Hit]:
+def _among(index: SetIndex, people: Any, hits: Sequence[Hit], options: dict[str, Any]) -> Sequence[Hit]:
     if options["mode"] == "set":
         return hits[:DEPTH]
     return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)

@@ -138,7 +138,8 @@ class QueryMatching:
     def paired(self, index: SetIndex, photos: Sequence[str]) -> list[Hit]:
         """Return photos with the pairs of people and faces that they have now."""
         scoring = replace(self._scoring, without=())
-        return index.rerank(self.vectors, photos, len(photos), scoring=scoring, known=self._known)
+        found = index.rerank(self.vectors, photos, len(photos), scoring=scoring, known=self._known)
+        return found.hits()
 
     def matched(self, items: RankedItems) -> NDArray[np.bool_]:
         """Return (items, people): who is in which item, surely or maybe."""

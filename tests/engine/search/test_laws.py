@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,11 +188,11 @@ def scores(held: Collection, case: Case) -> dict[str, float]:
     return found
 
 
-def asked(index: SetIndex, case: Case, **changed: Any) -> list[Hit]:
+def asked(index: SetIndex, case: Case, **changed: Any) -> Sequence[Hit]:
     return index.search(case.query, threads=1, **case.options | changed)
 
 
-def agrees(hits: list[Hit], expected: dict[str, float], k: int) -> None:
+def agrees(hits: Sequence[Hit], expected: dict[str, float], k: int) -> None:
     """Assert that hits are the best k, wherever scores tell."""
     best = sorted(expected.values(), reverse=True)[:k]
     assert len(hits) == len(best)

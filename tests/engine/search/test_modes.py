@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ def album(tmp_path: Path) -> Iterator[SetIndex]:
     index.close()
 
 
-def ids(hits: list[Hit]) -> list[str]:
+def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.id for hit in hits]
 
 

@@ -67,7 +67,7 @@ def plainly(
     return [(name, -score, matches) for score, _, _, name, matches in sorted(found, key=lambda f: f[:3])]
 
 
-def agree(hits: list[Hit], truth: list[tuple[str, float, dict[int, int]]], k: int) -> None:
+def agree(hits: Sequence[Hit], truth: list[tuple[str, float, dict[int, int]]], k: int) -> None:
     scores = {name: score for name, score, _ in truth}
     assert len(hits) == min(k, len(truth))
     assert {hit.id for hit in hits} <= set(scores)
