@@ -12,8 +12,8 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from setnet.connect.database import Connection, Database, unit_vectors
 from setnet.engine import Hit, QueryLike, SearchOptions, VectorsLike
 from setnet.engine.conditions import conditions_of
+from setnet.engine.query import Examples, query_elements
 from setnet.engine.query import merged as merged_examples
-from setnet.engine.query import query_elements
 from setnet.engine.rank import RankedItems, rank_given
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, choice_error
 from setnet.heads import ELEMENT_LOGISTIC, Logistic
@@ -32,7 +32,7 @@ class ElementOptions(TypedDict, total=False):
     at_least: int
     only: bool
     without: VectorsLike | None
-    examples: str
+    examples: Examples
 
 
 class PostgresSets:

@@ -2,7 +2,7 @@
 
 from setnet.engine.kernels.backend import level as kernel_level
 from setnet.engine.kernels.greedy import greedy_matches
-from setnet.engine.query import QueryLike, SearchOptions, VectorsLike
+from setnet.engine.query import Mode, QueryLike, SearchOptions, VectorsLike
 from setnet.engine.recovery import BackupReport, RepairReport
 from setnet.engine.results import Contents, Hit, Item, Match, Report, Stats
 from setnet.engine.setindex import SetIndex
@@ -14,6 +14,7 @@ __all__ = [
     "Hit",
     "Item",
     "Match",
+    "Mode",
     "QueryLike",
     "RepairReport",
     "Report",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +70,10 @@ class Scoring:
         return min(self.centres) - np.array(self.centres, np.float64)
 
 
-MODES = ("exact", "fast", "set")
-MATCHINGS = ("greedy", "optimal")
-FIRST = ("codes", "sets")
+Mode = Literal["exact", "fast", "set"]
+Matching = Literal["greedy", "optimal"]
+First = Literal["codes", "sets"]
+Examples = Literal["aggregate", "mean", "max"]
 
 
 class KnownPair(NamedTuple):
@@ -90,15 +91,15 @@ class MoreOptions(TypedDict, total=False):
     """The keywords of `SetIndex.search` besides ``k`` and ``mode``; `SearchOptions` says what each means."""
 
     candidates: int
-    first: str
+    first: First
     probes: int | None
     where: Mapping[str, Any] | None
     at_least: int
     only: bool
     without: VectorsLike | None
     aggregate_query: bool
-    examples: str
-    matching: str
+    examples: Examples
+    matching: Matching
     scoring: Scoring | None
     known: Mapping[str, Sequence[KnownPair]] | None
     threads: int | None
@@ -149,26 +150,26 @@ class SearchOptions:
     """
 
     k: int = 100
-    mode: str = "exact"
+    mode: Mode = "exact"
     candidates: int = 2000
-    first: str = "codes"
+    first: First = "codes"
     probes: int | None = None
     where: Mapping[str, Any] | None = None
     at_least: int = 0
     only: bool = False
     without: VectorsLike | None = None
     aggregate_query: bool = False
-    examples: str = "aggregate"
-    matching: str = "greedy"
+    examples: Examples = "aggregate"
+    matching: Matching = "greedy"
     scoring: Scoring | None = None
     known: Mapping[str, Sequence[KnownPair]] | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        texts = {"mode": MODES, "matching": MATCHINGS, "examples": EXAMPLES, "first": FIRST}
-        for name, valid in texts.items():
-            if getattr(self, name) not in valid:
-                raise choice_error(name, getattr(self, name), valid)
+        texts = {"mode": Mode, "matching": Matching, "examples": Examples, "first": First}
+        for name, kind in texts.items():
+            if getattr(self, name) not in get_args(kind):
+                raise choice_error(name, getattr(self, name), get_args(kind))
         for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):
             whole(name, getattr(self, name), least)
         if self.where is not None and not isinstance(self.where, Mapping):
@@ -190,8 +191,6 @@ class SearchOptions:
         """Whether items must satisfy conditions on their elements."""
         return bool(self.at_least or self.only)
 
-
-EXAMPLES = ("aggregate", "mean", "max")
 
 Floats = NDArray[np.float32]
 # (Q, dim) rows, or one (n, dim) array of examples per query element
@@ -244,7 +243,7 @@ class Query:
         rows = np.zeros((sum(map(len, groups)), -(-dim // 8) * 8))
         rows[:, :dim] = np.concatenate(groups)
         first_row = np.concatenate([[0], np.cumsum([len(group) for group in elements])]).astype(np.int64)
-        combine = EXAMPLES.index(examples) if several else 0
+        combine = get_args(Examples).index(examples) if several else 0
         return cls(rows, dim, first_row, combine, len(without), logistic, shift, least)
 
     @property
@@ -277,7 +276,7 @@ class Query:
     @property
     def averages(self) -> bool:
         """Whether the scores of several examples are averaged; otherwise their best counts."""
-        return self.combine == EXAMPLES.index("mean")
+        return self.combine == get_args(Examples).index("mean")
 
     @property
     def weights(self) -> NDArray[np.float64]:

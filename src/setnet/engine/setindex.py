@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
-from setnet.engine.query import MoreOptions, QueryLike, SearchOptions
+from setnet.engine.query import Mode, MoreOptions, QueryLike, SearchOptions
 from setnet.engine.rank import RankedItems
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, check_index, repair_index
@@ -274,7 +274,7 @@ class SetIndex:
     # -- searching -----------------------------------------------------------------------------------
 
     def search(
-        self, query: QueryLike, k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
+        self, query: QueryLike, k: int = 100, mode: Mode = "exact", **options: Unpack[MoreOptions]
     ) -> RankedItems:
         """Return the k items that hold most of the query's elements, best first.
 
@@ -292,7 +292,7 @@ class SetIndex:
         return self.ranked_many([query], SearchOptions(k, mode, **options))[0]
 
     def search_many(
-        self, queries: Sequence[QueryLike], k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
+        self, queries: Sequence[QueryLike], k: int = 100, mode: Mode = "exact", **options: Unpack[MoreOptions]
     ) -> list[RankedItems]:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
         return self.ranked_many(queries, SearchOptions(k, mode, **options))

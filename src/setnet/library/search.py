@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine import Hit, SearchOptions, SetIndex
+from setnet.engine import Hit, Mode, SearchOptions, SetIndex
 from setnet.engine.query import KnownPair, Scoring
 from setnet.engine.rank import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
@@ -113,7 +113,7 @@ class QueryMatching:
         """Return the options of the engine's search for the query's people."""
         return SearchOptions(
             k,
-            self._query.mode,
+            cast(Mode, self._query.mode),  # which the query has checked
             where=where,
             at_least=at_least,
             only=self._query.only,
@@ -130,7 +130,7 @@ class QueryMatching:
             photo: [pair._replace(query_element=0) for pair in pairs]
             for photo, pairs in _known_pairs([self._people[number]], with_groups=False).items()
         }
-        mode = "exact" if self._query.mode == "set" else self._query.mode
+        mode: Mode = "fast" if self._query.mode == "fast" else "exact"
         scoring = Scoring(self._scoring.w, sure, sure)
         options = SearchOptions(k, mode, where=where, at_least=1, scoring=scoring, known=known)
         return self.vectors[number : number + 1], options

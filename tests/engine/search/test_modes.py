@@ -113,7 +113,8 @@ def test_several_examples_are_aggregated_or_their_scores_merged(
     with make_index(world, tmp_path / "i") as index:
         merged = np.concatenate([unit(query[0].mean(axis=0, keepdims=True)), query[1]])
         assert [h.id for h in index.search(query, k=20)] == [h.id for h in index.search(merged, k=20)]
-        for rule, fold in (("mean", np.mean), ("max", np.max)):
+        rules: list[tuple[Any, Any]] = [("mean", np.mean), ("max", np.max)]
+        for rule, fold in rules:
             hits = index.search(query, k=20, examples=rule)
             scores = {}
             for name, rows in world.items.items():
@@ -171,7 +172,7 @@ def ids(hits: Sequence[Hit]) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_conditions_on_elements(album: SetIndex, mode: str) -> None:
+def test_conditions_on_elements(album: SetIndex, mode: Any) -> None:
     ab = VECTORS[:2]
     assert set(ids(album.search(ab, at_least=2, mode=mode))) == {"ab", "abs", "abc"}
     assert set(ids(album.search(ab, at_least=1, mode=mode))) == {"ab", "abs", "abc", "a", "b"}
@@ -183,7 +184,7 @@ def test_conditions_on_elements(album: SetIndex, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_conditions_on_attributes(album: SetIndex, mode: str) -> None:
+def test_conditions_on_attributes(album: SetIndex, mode: Any) -> None:
     def found(where: dict[str, Any]) -> set[str]:
         return set(ids(album.search(VECTORS[:1], where=where, mode=mode)))
 

@@ -49,7 +49,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_they_are_the_hits_of_a_search(index: SetIndex, mode: str) -> None:
+def test_they_are_the_hits_of_a_search(index: SetIndex, mode: Any) -> None:
     items = index.ranked(QUERY, SearchOptions(40, mode))
     hits = index.search(QUERY, 40, mode)
     assert items.hits() == hits
@@ -98,3 +98,17 @@ def test_a_small_index_is_searched_with_any_k(tmp_path: Path, items: int) -> Non
         for k in (1, 2, 1000):
             found = small.ranked(QUERY, SearchOptions(k, at_least=1))
             assert found.matched.tolist() == [1] * min(items, k)
+
+
+def test_hits_are_a_sequence_that_makes_objects_when_asked(index: SetIndex) -> None:
+    hits = index.search(QUERY, 40)
+    objects = list(hits)
+    assert (len(hits), hits[0], hits[-1]) == (len(objects), objects[0], objects[-1])
+    assert list(hits[2:5]) == objects[2:5]
+    assert hits == objects
+    assert hits != objects[:-1]
+    assert objects[3] in hits
+    assert repr(hits[:1]) == repr(objects[:1])
+    assert not hits[:0]
+    with pytest.raises(IndexError):
+        hits[len(objects)]

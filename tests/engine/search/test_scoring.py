@@ -188,7 +188,7 @@ def test_a_face_that_two_want_goes_to_the_one_it_exceeds_by_more(tmp_path: Path)
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast"])
-def test_a_pair_known_to_match_is_found_however_unlike_it_is(tmp_path: Path, mode: str) -> None:
+def test_a_pair_known_to_match_is_found_however_unlike_it_is(tmp_path: Path, mode: Any) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 16)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
