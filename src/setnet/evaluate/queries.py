@@ -89,7 +89,7 @@ class QueryRunner:
         return self.qualities(lambda batch: [{"": hits} for hits in search(batch)], prepare)[""]
 
     def qualities(
-        self, search: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
+        self, search: Callable[[list[Any]], list[dict[str, Sequence[Hit]]]], prepare: Prepare
     ) -> dict[str, Measured]:
         """Return the same for several rankings of each query, by their names."""
         values: dict[str, dict[str, list[list[float]]]] = {}
@@ -126,7 +126,7 @@ class QueryRunner:
 
 
 Prepare = Callable[[QueryRunner, int], list[Any]]
-Search = Callable[[list[Any]], list[list[Hit]]]
+Search = Callable[[list[Any]], Sequence[Sequence[Hit]]]
 
 
 def by_faces(runner: QueryRunner, repeat: int) -> list[Any]:
