@@ -156,3 +156,15 @@ def test_the_journal_is_erased_when_that_is_confirmed(library: Path) -> None:
     assert setnet(library, "people", "history", "--erase", keys="n\n").returncode == 1
     assert answered(library, "history", "--erase", "--yes") == {"erased": 1}
     assert "no change" in setnet(library, "people", "history").stderr
+
+
+def test_a_person_is_forgotten_with_their_faces_in_photos(library: Path) -> None:
+    photos = answered(library, "photos", "Anna")["sure"]
+    asked = setnet(library, "forget", "--person", "anna", keys="n\n")
+    assert asked.returncode == 1
+    assert f"Delete Anna, and the faces in {photos} photos that are surely theirs, for good?" in asked.stderr
+    both = setnet(library, "forget", "--person", "Anna", "--everything", "--yes")
+    assert (both.returncode, "say what to forget" in both.stderr) == (2, True)
+    done = setnet(library, "forget", "--person", "Anna", "--yes")
+    assert done.stdout.strip() == f"forgot Anna, and their faces in {photos} photos"
+    assert answered(library, "list")["people"] == []

@@ -151,7 +151,11 @@ def forget(
     if everything:
         photos = library.forget_everything()
         return Result({"photos": photos, "everything": True}, f"forgot {pluralise(photos, 'photo')}")
-    photos = library.forget(paths or []) if person is None else library.forget_person(person)
+    if person is not None:
+        photos = library.forget_person(person)
+        text = f"forgot {known.name}, and their faces in {pluralise(photos, 'photo')}"
+        return Result({"photos": photos, "everything": False, "person": known.name}, text)
+    photos = library.forget(paths or [])
     without = [each.name for each in library.people if not each.examples]
     remedy = f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones"
     return Result(
