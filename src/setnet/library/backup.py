@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ from setnet.library.paths import (
 from setnet.library.photo_writer import agree
 from setnet.system import FileLock, sync_folder
 
-_ATTEMPTS, _PAUSE = 40, 0.25  # seconds: how long a writer may take from the index to the database
+_PATIENCE_SECONDS = 10.0  # how long a writer may take from the index to the database
+_PAUSE = 0.02
 
 
 @contextmanager
@@ -229,19 +231,23 @@ def _copy_both(database: Database, index: SetIndex, to: Path) -> tuple[tuple[int
     They are copied again when a commit came in between, or the index was ahead of the database. From the
     third time on, when little is left to copy, others wait with their commits.
     """
+
+    def is_settled() -> bool:
+        return agree(database, index) or not is_written(database.path.with_name(INDEX))
+
+    until = time.monotonic() + _PATIENCE_SECONDS
     with database.reading() as db, closing(sqlite3.connect(database.path, isolation_level=None)) as lock:
-        for attempt in range(_ATTEMPTS):
+        for attempt in count():
             with nullcontext() if attempt < 2 else transaction(lock):
-                before = database.version
-                with database_to_stage(to) as copy:
-                    db.backup(copy)
-                    counts = copy.execute(
-                        "SELECT (SELECT count(*) FROM photos WHERE state = 'ready'), count(*) FROM people"
-                    ).fetchone()
-                done = index.backup(to / NEXT_INDEX).to_dict()
-                if database.version == before and (
-                    agree(database, index) or not is_written(database.path.with_name(INDEX))
-                ):
-                    break
+                before, is_late = database.version, time.monotonic() > until
+                if attempt < 2 or is_late or is_settled():
+                    with database_to_stage(to) as copy:
+                        db.backup(copy)
+                        counts = copy.execute(
+                            "SELECT (SELECT count(*) FROM photos WHERE state = 'ready'), count(*) FROM people"
+                        ).fetchone()
+                    done = index.backup(to / NEXT_INDEX).to_dict()
+                    if is_late or (database.version == before and is_settled()):
+                        break
             time.sleep(_PAUSE)  # whoever is ahead commits now
     return counts, done
