@@ -400,7 +400,7 @@ ROWS_AT_ONCE = 512
 def true_match_rates(people: LabelledPeople, rates: Sequence[float]) -> NDArray[np.float64]:
     """Return (rates, people): the percentage of each person's pairs of faces accepted at a false match rate.
 
-    The threshold of a rate is what that share of all impostor pairs exceeds; people are those with two faces
+    The threshold of a rate is what that share of all non-matching pairs exceeds; people are those with two faces
     or more, in order of names.
 
     >>> rows = np.eye(3, dtype=np.float32)[[0, 0, 1, 2]]
@@ -408,15 +408,15 @@ def true_match_rates(people: LabelledPeople, rates: Sequence[float]) -> NDArray[
     [[100.0]]
     """
     groups = people.groups(2)
-    impostors = np.concatenate([*_impostors(people), np.empty(0, np.float32)])
-    if not groups or not len(impostors):
+    non_matches = np.concatenate([*_non_matches(people), np.empty(0, np.float32)])
+    if not groups or not len(non_matches):
         raise InvalidInputError("verification needs two faces of one person and a face of another")
-    bars = np.quantile(impostors, 1.0 - np.asarray(rates, np.float64), method="higher")
+    bars = np.quantile(non_matches, 1.0 - np.asarray(rates, np.float64), method="higher")
     accepted = [[100.0 * (genuine > bar).mean() for genuine in _genuine(people, groups)] for bar in bars]
     return np.array(accepted)
 
 
-def _impostors(people: LabelledPeople) -> Iterator[NDArray[np.float32]]:
+def _non_matches(people: LabelledPeople) -> Iterator[NDArray[np.float32]]:
     """Yield the similarities of all pairs of faces of different people; an unknown face is like no other."""
     rows, labels = people.descriptors, people.labels
     for start in range(0, len(rows), ROWS_AT_ONCE):

@@ -19,7 +19,7 @@ from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import Column, Table, result_table
 from setnet.library import group_descriptors
-from setnet.library.descriptor_files import refuse_two_models
+from setnet.library.descriptor_files import check_one_model
 from setnet.train import VirtualPeople
 
 Rows = NDArray[np.int64]
@@ -295,7 +295,7 @@ class Settings(BaseSettings):
 def run(run: Run, settings: Settings) -> None:
     """Group the faces of people that nothing was chosen on, and compare with ground truth."""
     files = [settings.descriptors, *settings.others]
-    refuse_two_models(files)
+    check_one_model(files)
     run.total = len(PEERS) + 1 + _has_hdbscan() + len(files)
     halves = divided(read_people(settings.descriptors), settings.descriptors.name)
     tested = [_known(halves.test)]

@@ -14,8 +14,8 @@ from setnet.evaluate import matching, plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
 from setnet.faces.settings import load_calibration
 from setnet.library.calibration import LabelledFaces, trials
-from setnet.library.person_matcher import Cohort, Recogniser
-from setnet.library.score_calibration import MatchModel
+from setnet.library.person_matcher import BackgroundSample, PersonMatcher
+from setnet.library.score_calibration import ScoreCalibration
 from tests.support import lfw_sample
 
 needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
@@ -52,7 +52,7 @@ def test_it_measures_ways_bands_absence_and_probabilities(
     assert "Order" in titles[0]
     assert "Sure and maybe" in titles[2]
     written = tomllib.loads((tmp_path / "constants.toml").read_text(encoding="utf-8"))
-    assert MatchModel.of(written["calibration"]["match"]).spread > 0
+    assert ScoreCalibration.of(written["calibration"]["match"]).spread > 0
     pytest.importorskip("matplotlib")
     assert [path.name for path in plots_of(record, tmp_path)] == ["matching-strangers.png"]
 
@@ -73,12 +73,12 @@ def lfw(lfw_file: Path) -> LabelledFaces:
 def test_on_real_people_sure_matches_are_right_and_most_are_sure(
     lfw: LabelledFaces, examples: int, least: float
 ) -> None:
-    model = MatchModel.of(load_calibration("sface", "match"))
-    cohort = Cohort.of_faces(lfw.descriptors, model)
+    model = ScoreCalibration.of(load_calibration("sface", "match"))
+    background = BackgroundSample.of_faces(lfw.descriptors, model)
     recall, false_sure, false_maybe, compared = [], 0, 0, 0
     for trial in trials(lfw, examples, 160, np.random.default_rng(0)):
-        here = cohort.strangers(trial.vector, examples, model)
-        known = Recogniser.of(model, trial.vector, examples, here, cohort.faces)
+        here = background.non_match_scores(trial.vector, examples, model)
+        known = PersonMatcher.of(model, trial.vector, examples, here, background.faces)
         recall.append(float(np.mean(trial.genuine >= known.sure)))
         false_sure += int((trial.strangers >= known.sure).sum())
         false_maybe += int((trial.strangers >= known.maybe).sum())
@@ -93,11 +93,11 @@ def test_on_real_people_sure_matches_are_right_and_most_are_sure(
 @pytest.mark.xdist_group("lfw")
 @pytest.mark.timeout(900)
 def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFaces) -> None:
-    model = MatchModel.of(load_calibration("sface", "match"))
-    cohort = Cohort.of_faces(lfw.descriptors, model, faces=100_000)
+    model = ScoreCalibration.of(load_calibration("sface", "match"))
+    background = BackgroundSample.of_faces(lfw.descriptors, model, faces=100_000)
     found = []
     for trial in trials(lfw, 3, 40, np.random.default_rng(1)):
-        here = cohort.strangers(trial.vector, 3, model)
-        known = Recogniser.of(model, trial.vector, 3, here, cohort.faces)
+        here = background.non_match_scores(trial.vector, 3, model)
+        known = PersonMatcher.of(model, trial.vector, 3, here, background.faces)
         found.append(bool((trial.strangers >= known.sure).any()))
     assert not any(found)

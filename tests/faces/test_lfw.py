@@ -72,6 +72,6 @@ def test_the_threshold_of_each_model_divides_people(model: str) -> None:
     ]
     first, second = (np.stack(side) for side in zip(*known, strict=True))
     similarity = first @ second.T
-    impostors = similarity[~np.eye(len(similarity), dtype=bool)]
-    assert np.mean(impostors >= entry.calibration["threshold"]) < 2e-3
+    non_matches = similarity[~np.eye(len(similarity), dtype=bool)]
+    assert np.mean(non_matches >= entry.calibration["threshold"]) < 2e-3
     assert np.mean(np.diag(similarity) >= entry.calibration["threshold"]) > 0.9

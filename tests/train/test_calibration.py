@@ -67,8 +67,8 @@ def people(
 
 
 def all_pairs(rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return genuine similarities, the weight of each, and impostor similarities, by a plain loop."""
-    genuine, weights, impostors = [], [], []
+    """Return genuine similarities, the weight of each, and non-matching similarities, by a plain loop."""
+    genuine, weights, non_matches = [], [], []
     for i, j in itertools.combinations(range(len(rows)), 2):
         similarity = float(rows[i] @ rows[j])
         if labels[i] == labels[j] != "":
@@ -76,16 +76,16 @@ def all_pairs(rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
             count = int((labels == labels[i]).sum())
             weights.append(2 / (count * (count - 1)))
         elif labels[i] != "" or labels[j] != "":
-            impostors.append(similarity)
-    return np.array(genuine), np.array(weights), np.array(impostors)
+            non_matches.append(similarity)
+    return np.array(genuine), np.array(weights), np.array(non_matches)
 
 
-def test_the_threshold_is_what_the_stated_share_of_all_impostor_pairs_reaches() -> None:
+def test_the_threshold_is_what_the_stated_share_of_all_non_matching_pairs_reaches() -> None:
     rows, labels = people(250, 2, 0.3)
     labels = np.where(labels == "7", "", labels)
     found = fit_model_calibration(rows, labels)
-    _, _, impostors = all_pairs(rows, labels)
-    wanted = np.sort(impostors)[-int(1e-4 * len(impostors)) - 1 :]
+    _, _, non_matches = all_pairs(rows, labels)
+    wanted = np.sort(non_matches)[-int(1e-4 * len(non_matches)) - 1 :]
     assert wanted[0] - 1e-4 <= found["threshold"] <= wanted[-1]
     assert (found["faces"], found["people"], found["false_match_rate"]) == (500, 249, 1e-4)
 
@@ -99,11 +99,11 @@ def test_rates_are_those_of_all_pairs_one_by_one(seed: int, threshold: float) ->
         rows, labels = people(12, 3, 0.4, seed)
         labels[-4:] = ""
         rates = match_rates(rows, labels, threshold)
-    genuine, weights, impostors = all_pairs(rows, labels)
-    assert (rates.genuine_pairs, rates.impostor_pairs) == (len(genuine), len(impostors))
+    genuine, weights, non_matches = all_pairs(rows, labels)
+    assert (rates.genuine_pairs, rates.non_match_pairs) == (len(genuine), len(non_matches))
     assert rates.true_matches == pytest.approx(np.average(genuine >= threshold, weights=weights), abs=1e-9)
-    slack = (abs(impostors - threshold) < 2e-5).mean()
-    assert rates.false_matches == pytest.approx((impostors >= threshold).mean(), abs=slack + 1e-9)
+    slack = (abs(non_matches - threshold) < 2e-5).mean()
+    assert rates.false_matches == pytest.approx((non_matches >= threshold).mean(), abs=slack + 1e-9)
 
 
 def test_every_person_counts_the_same() -> None:

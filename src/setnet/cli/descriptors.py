@@ -167,8 +167,8 @@ def _calibrate_score(data: Path, head: str | None, out: Path | None) -> Result:
             "negatives": fit.negatives,
         }
         words = (
-            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} genuine and {fit.negatives:,} impostor pairs "
-            "on the right side"
+            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} genuine and {fit.negatives:,} non-matching "
+            "pairs on the right side"
         )
     else:
         from setnet.evaluate import calibrate_head

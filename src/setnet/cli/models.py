@@ -149,8 +149,8 @@ def calibrate(
     place = store_calibration(name, fitted | ({} if offset is None else {"metric": offset.to_dict()}))
     text = (
         f"{name}: a match from similarity {fitted['threshold']:.3f} on, which {rates.false_matches:.2g} of "
-        f"{rates.impostor_pairs:,} impostor pairs and {rates.true_matches:.1%} of the genuine ones reach "
-        f"among the other people; kept in {place}"
+        f"{rates.non_match_pairs:,} non-matching pairs and {rates.true_matches:.1%} of the genuine ones "
+        f"reach among the other people; kept in {place}"
     )
     return Result({"model": name, "calibration": fitted, "held_out": rates}, text)
 

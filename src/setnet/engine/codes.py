@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.kernels import backend, lanes
-from setnet.engine.segment_file import Ahead, SegmentFileWriter
+from setnet.engine.segment_file import Prefetch, SegmentFileWriter
 from setnet.engine.settings import SetSpec
 from setnet.heads import codec
 from setnet.heads.bit_codes import BitCodec, code_bits
@@ -34,9 +34,9 @@ class ElementCodes:
         self._norms: list[NDArray[np.uint16]] = []
         self._fine_norms: list[NDArray[np.uint16]] = []
         self._factors: list[NDArray[np.uint16]] = []
-        self._coarse = Ahead(self._cut(False, self._norms))
-        self._fine = Ahead(self._cut(True, self._fine_norms))
-        self._bits = Ahead(self._signs())
+        self._coarse = Prefetch(self._cut(False, self._norms))
+        self._fine = Prefetch(self._cut(True, self._fine_norms))
+        self._bits = Prefetch(self._signs())
 
     def write(self, writer: SegmentFileWriter) -> dict[str, Any]:
         """Write the codes, and return the number of the first block that a wide item has to itself."""
@@ -102,7 +102,7 @@ class _PackedRows:
         self._groups = -(-rows.shape[1] // 4)
         self._scales: list[NDArray[np.float32]] = []
         self._squares = np.zeros(2)
-        self._codes = Ahead(self._quantised())
+        self._codes = Prefetch(self._quantised())
 
     def _quantised(self) -> Iterator[NDArray[np.uint8]]:
         dim, half = self._rows.shape[1], int(self._rows.dtype.itemsize == 2)

@@ -139,7 +139,7 @@ def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     Call it inside the transaction in which the snapshot was read. The copy's catalogue is replaced in one
     step, after its segments are complete; segments it no longer names are removed last.
     """
-    _refuse_others(to)
+    _check_folder(to)
     (to / "segments").mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(to / MARK, json.dumps({"format": 1}).encode())
     sizes = [_copied(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
@@ -152,7 +152,7 @@ def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     return BackupReport(catalog.living_items(), len(copied), len(sizes) - len(copied), sum(copied))
 
 
-def _refuse_others(to: Path) -> None:
+def _check_folder(to: Path) -> None:
     if to.exists() and (not to.is_dir() or (any(to.iterdir()) and not (to / MARK).is_file())):
         raise InvalidInputError(f"{to} is neither empty nor a backup made by setnet: choose another folder")
 

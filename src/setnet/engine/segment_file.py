@@ -473,10 +473,10 @@ def slot_fault(slots: NDArray[np.int32], lane_rows: NDArray[np.int32]) -> str | 
 T = TypeVar("T")
 
 
-class Ahead(Generic[T]):
+class Prefetch(Generic[T]):
     """An iterable computed by another thread, one value ahead; the first one from the start.
 
-    >>> list(Ahead(n * n for n in range(4)))
+    >>> list(Prefetch(n * n for n in range(4)))
     [0, 1, 4, 9]
     """
 

@@ -38,7 +38,7 @@ def identified(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dic
 
 
 def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.float64]:
-    """Return the true accept rate (genuine pairs, in percent) at each false accept rate (impostor pairs)."""
+    """Return the true accept rate (genuine pairs, percent) at each false accept rate (non-matching pairs)."""
     bars = np.quantile(different, 1.0 - np.asarray(rates, np.float64))
     accepted: NDArray[np.float64] = 100.0 * (same[None, :] > bars[:, None]).mean(axis=1)
     return accepted
@@ -128,7 +128,7 @@ def tables(record: Record) -> list[Table]:
     columns += [Column(f"tar@{rate:g}", f"TAR at FAR {rate:g}", digits=2) for rate in FALSE_ACCEPT_RATES]
     note = (
         f"{record.extra.get('people')} people. Rank: probes identified within that rank, percent. "
-        "TAR at FAR: percentage of genuine pairs accepted at the threshold that this share of impostor "
+        "TAR at FAR: percentage of genuine pairs accepted at the threshold that this share of non-matching "
         "pairs passes. " + CAPTION
     )
     return [result_table("Identification and verification of single faces", record.rows, columns, note)]

@@ -33,9 +33,9 @@ from setnet.evaluate.settings import PeopleSettings, experiment, setting
 from setnet.evaluate.tables import Column, Table, result_table
 from setnet.faces.settings import load_calibration
 from setnet.heads import unit
-from setnet.library.calibration import LabelledFaces, Trial, fit_match_model, trials
-from setnet.library.person_matcher import Cohort, Recogniser, person_vector
-from setnet.library.score_calibration import MatchModel
+from setnet.library.calibration import LabelledFaces, Trial, fit_score_calibration, trials
+from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
+from setnet.library.score_calibration import ScoreCalibration
 from setnet.train import VirtualPeople
 
 TITLE = "Matches in figures"
@@ -85,9 +85,9 @@ def run(run: Run, settings: Settings) -> None:
     # about: by how probabilities fall
     run.total = len(WAYS) + len(EXAMPLES) + 10 * (1 + len(test.degraded)) + 20
     run.say("fitting the constants")
-    fitted = fit_match_model(
+    fitted = fit_score_calibration(
         train.faces,
-        MatchModel.of(load_calibration("sface", "match")),
+        ScoreCalibration.of(load_calibration("sface", "match")),
         list(train.degraded.values()),
         seed=settings.seed,
     )
@@ -100,12 +100,12 @@ def run(run: Run, settings: Settings) -> None:
     _absent(run, test, fitted, model, settings)
     _reliability(run, test, fitted, settings.trials)
     run.say("libraries of people who look alike")
-    found = alike_libraries(test.faces, fitted, LIBRARIES, settings.trials, settings.seed)
+    found = lookalike_sets(test.faces, fitted, LIBRARIES, settings.trials, settings.seed)
     for way, facts in found.items():
         run.add(Row(way, {}, {"table": "alike", **facts}))
 
 
-def write_constants(path: Path, model: MatchModel) -> None:
+def write_constants(path: Path, model: ScoreCalibration) -> None:
     """Write a model's constants as a registry of models carries them."""
     lines = [f"{name} = {value:.4g}" for name, value in model.to_dict().items()]
     path.write_text("\n".join(["[calibration.match]", *lines]) + "\n", encoding="utf-8")
@@ -200,7 +200,7 @@ def _order(
     run: Run,
     train: MatchingFaces,
     test: MatchingFaces,
-    model: MatchModel,
+    model: ScoreCalibration,
     virtual: tuple[VirtualPeople, VirtualPeople],
     settings: Settings,
 ) -> None:
@@ -233,7 +233,12 @@ def _order(
 
 
 def _composed(
-    run: Run, name: str, faces: LabelledFaces, model: MatchModel, virtual: VirtualPeople, settings: Settings
+    run: Run,
+    name: str,
+    faces: LabelledFaces,
+    model: ScoreCalibration,
+    virtual: VirtualPeople,
+    settings: Settings,
 ) -> list[Ranked]:
     """Return queries in libraries of several sizes, more of the small ones, for 1, 3 and 10 examples."""
     found: list[Ranked] = []
@@ -296,7 +301,7 @@ class Bands:
         }
 
 
-def _bands(run: Run, test: MatchingFaces, model: MatchModel, most: int) -> None:
+def _bands(run: Run, test: MatchingFaces, model: ScoreCalibration, most: int) -> None:
     """Measure each number of examples, all of them together, degraded copies, and wrong labels left in."""
     parts: list[Bands] = []
     for n in EXAMPLES:
@@ -312,7 +317,7 @@ def _bands(run: Run, test: MatchingFaces, model: MatchModel, most: int) -> None:
             run.add(Row(f"{_plural(n)}, {name}", {}, {"table": "bands", **found.to_dict()}))
 
 
-def bands(faces: LabelledFaces, model: MatchModel, examples: int, most: int) -> Bands:
+def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, most: int) -> Bands:
     """Return false matches and recall of the two bands on faces, searched as one library."""
     person, compared, wrong, guessed, beyond = [], [], [], [], np.zeros(len(Z))
     found: dict[int, list[tuple[float, float]]] = {}
@@ -386,7 +391,7 @@ def by_person(
 
 
 def _absent(
-    run: Run, test: MatchingFaces, model: MatchModel, virtual: VirtualPeople, settings: Settings
+    run: Run, test: MatchingFaces, model: ScoreCalibration, virtual: VirtualPeople, settings: Settings
 ) -> None:
     distractors = _distractors(virtual, max(0, settings.faces - len(test.faces.descriptors)), settings.seed)
     for n in (1, 3, 10):
@@ -404,7 +409,7 @@ def _distractors(virtual: VirtualPeople, count: int, seed: int) -> Floats:
 
 
 def absent(
-    faces: LabelledFaces, distractors: Floats, model: MatchModel, examples: int, most: int
+    faces: LabelledFaces, distractors: Floats, model: ScoreCalibration, examples: int, most: int
 ) -> dict[str, float]:
     """Return how often the answer for somebody who is not in a library has no sure match, in percent.
 
@@ -430,7 +435,7 @@ def absent(
     }
 
 
-def _reliability(run: Run, test: MatchingFaces, model: MatchModel, most: int) -> None:
+def _reliability(run: Run, test: MatchingFaces, model: ScoreCalibration, most: int) -> None:
     for n in (1, 3):
         run.say(f"probabilities, {n} examples")
         for found in reliability(test.faces, model, n, most // 4):
@@ -438,7 +443,9 @@ def _reliability(run: Run, test: MatchingFaces, model: MatchModel, most: int) ->
             run.add(Row(name, {}, {"table": "reliability", **found}))
 
 
-def reliability(faces: LabelledFaces, model: MatchModel, examples: int, most: int) -> list[dict[str, float]]:
+def reliability(
+    faces: LabelledFaces, model: ScoreCalibration, examples: int, most: int
+) -> list[dict[str, float]]:
     """Return, for bins of the probability given, how many matches there are and how many are right."""
     given: list[float] = []
     right: list[bool] = []
@@ -476,18 +483,18 @@ def _quality(faces: LabelledFaces, row: int) -> dict[str, float] | None:
 
 def recognised(
     faces: LabelledFaces,
-    model: MatchModel,
+    model: ScoreCalibration,
     examples: int,
     most: int,
     rng: np.random.Generator,
     library: Floats | None = None,
     left: int = 1,
-) -> Iterator[tuple[Trial, Recogniser]]:
-    """Yield trials on faces with the recogniser that a library of them, or another, makes of the examples."""
-    cohort = Cohort.of_faces(faces.descriptors if library is None else library, model)
+) -> Iterator[tuple[Trial, PersonMatcher]]:
+    """Yield trials on faces with the matcher that a library of them, or another, makes of the examples."""
+    background = BackgroundSample.of_faces(faces.descriptors if library is None else library, model)
     for trial in trials(faces, examples, most, rng, left=left):
-        strangers = cohort.strangers(trial.vector, examples, model)
-        yield trial, Recogniser.of(model, trial.vector, examples, strangers, cohort.faces)
+        strangers = background.non_match_scores(trial.vector, examples, model)
+        yield trial, PersonMatcher.of(model, trial.vector, examples, strangers, background.faces)
 
 
 DIRECTIONS = 10
@@ -495,8 +502,8 @@ _LEAST_PEOPLE = 50
 THRESHOLDS = ("measured in each library", "the same for all libraries")
 
 
-def alike_libraries(
-    faces: LabelledFaces, model: MatchModel, count: int, most: int, seed: int = 0
+def lookalike_sets(
+    faces: LabelledFaces, model: ScoreCalibration, count: int, most: int, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return false matches and recall in libraries of people near to each other, one example each.
 
@@ -517,7 +524,7 @@ def alike_libraries(
         rng = np.random.default_rng((seed, number))
         for trial, known in recognised(part, model, 1, most // count, rng, left=0):
             own += len(trial.genuine)
-            fixed = Recogniser.of(model, trial.vector, 1, model.strangers_to(1), known.faces)
+            fixed = PersonMatcher.of(model, trial.vector, 1, model.non_match_scores(1), known.faces)
             for way, matcher in zip(THRESHOLDS, (known, fixed), strict=True):
                 sums[way] += [
                     len(trial.strangers),

@@ -15,7 +15,7 @@ from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import unit
 from setnet.library import read_descriptors
 from setnet.library.calibration import LabelledFaces
-from setnet.library.descriptor_files import refuse_two_models
+from setnet.library.descriptor_files import check_one_model
 from setnet.train import VirtualPeople
 
 ERRATA_FILE = Path(__file__).parent / "data" / "lfw_errata.json"
@@ -222,7 +222,7 @@ def read_matching_faces(
     path: Path, degraded: Sequence[Path] = (), seed: int = 0
 ) -> tuple[MatchingFaces, MatchingFaces, str]:
     """Return faces to fit on, faces to test on, and in words what they are."""
-    refuse_two_models([path, *degraded])
+    check_one_model([path, *degraded])
     plain = _read(path)
     worse = {copy.stem: _read(copy) for copy in degraded}
     halves = divided(plain.people, path.name, seed)

@@ -12,8 +12,8 @@ from setnet.engine import greedy_matches
 from setnet.evaluate.measures import ndcg
 from setnet.heads import Logistic
 from setnet.library.calibration import LabelledFaces
-from setnet.library.person_matcher import Cohort, Recogniser, person_vector
-from setnet.library.score_calibration import MatchModel
+from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
+from setnet.library.score_calibration import ScoreCalibration
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -43,14 +43,14 @@ class Ranked:
         (photos, people): of the face that each person is matched with, one face for one person.
     relevance
         (photos,): how many of the people are there.
-    recognisers
+    matchers
         What recognises each person.
     """
 
     kind: str
     similarity: Wide
     relevance: Rows
-    recognisers: list[Recogniser]
+    matchers: list[PersonMatcher]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class _Library:
 
 def ranked_queries(
     faces: LabelledFaces,
-    model: MatchModel,
+    model: ScoreCalibration,
     examples: int,
     size: int,
     circles: int,
@@ -77,27 +77,27 @@ def ranked_queries(
     who are known by all their faces in it, as groups are.
     """
     library = _composed(faces, examples, size, circles, fill, rng)
-    cohort = Cohort.of_faces(library.faces, model)
+    background = BackgroundSample.of_faces(library.faces, model)
     shown = faces.descriptors if faces.shown is None else faces.shown
     starts = np.flatnonzero(np.diff(library.photo, prepend=-1))
 
-    def recogniser(rows: Floats) -> Recogniser:
+    def matcher(rows: Floats) -> PersonMatcher:
         vector = person_vector(rows)
-        strangers = cohort.strangers(vector, len(rows), model)
-        return Recogniser.of(model, vector, len(rows), strangers, cohort.faces)
+        strangers = background.non_match_scores(vector, len(rows), model)
+        return PersonMatcher.of(model, vector, len(rows), strangers, background.faces)
 
     for kind, people, is_group in _asked(library, rng):
         rows = [library.faces[library.owner == o] if is_group else shown[found] for o, found in people]
-        known = [recogniser(each) for each in rows]
+        known = [matcher(each) for each in rows]
         yield _ranked(kind, library, starts, known, [owner for owner, _ in people])
 
 
-def score_by(centre: Callable[[Recogniser], float]) -> Score:
+def score_by(centre: Callable[[PersonMatcher], float]) -> Score:
     """Return the score that is one half at a similarity of each person's own."""
 
     def score(ranked: Ranked) -> Wide:
-        w = min(known.steepness for known in ranked.recognisers)
-        centres = np.array([centre(known) for known in ranked.recognisers])
+        w = min(known.steepness for known in ranked.matchers)
+        centres = np.array([centre(known) for known in ranked.matchers])
         return Logistic(w, 0.0).probability(ranked.similarity - centres)
 
     return score
@@ -190,7 +190,7 @@ def _asked(library: _Library, rng: np.random.Generator) -> Iterator[tuple[str, l
 
 
 def _ranked(
-    kind: str, library: _Library, starts: Rows, known: list[Recogniser], owners: Sequence[int]
+    kind: str, library: _Library, starts: Rows, known: list[PersonMatcher], owners: Sequence[int]
 ) -> Ranked:
     centres = np.array([each.even for each in known])
     compared = (library.faces @ np.stack([each.vector for each in known]).T).astype(np.float64)

@@ -13,7 +13,7 @@ from setnet.durable import storage_errors
 from setnet.errors import ModelError
 from setnet.evaluate.record import Record, Row, mean_and_error
 from setnet.evaluate.stress_trial import FACES, ndcg_name
-from setnet.library.score_calibration import MatchModel, Strangers
+from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -173,7 +173,7 @@ def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
         curve = row.facts["curve"]
         look = _look(number, row) | {"marker": "", "ls": DASHES[number % len(DASHES)]}
         axes.plot(curve["far"], curve["tar"], label=row.name, **look)
-    false, true = "false accept rate (share of impostor pairs)", "true accept rate (% of genuine pairs)"
+    false, true = "false accept rate (share of non-matching pairs)", "true accept rate (% of genuine pairs)"
     _label_axes(axes, xscale="log", xlabel=false, ylabel=true)
     return [("identify-roc", figure)]
 
@@ -196,9 +196,9 @@ def _matching(record: Record, plt: Any) -> list[tuple[str, Any]]:
     for number, row in enumerate(rows):
         z, seen = (np.asarray(row.facts["curve"][name]) for name in ("z", "seen"))
         axes.plot(z[seen > 0], seen[seen > 0], label=row.name, **_look(number, row) | {"ms": 3})
-    model = MatchModel.of(record.extra["model"])
+    model = ScoreCalibration.of(record.extra["model"])
     z = np.arange(3.0, 6.51, 0.05)
-    share = [model.false_match_rate(float(at), Strangers(0.0, 1.0)) for at in z]
+    share = [model.false_match_rate(float(at), NonMatchScores(0.0, 1.0)) for at in z]
     axes.plot(z, share, color="#000000", lw=1.8, label="model, fitted on other people")
     words = "similarity, in standard deviations above the strangers' mean"
     _label_axes(axes, yscale="log", xlabel=words, ylabel="share of strangers as similar or more")

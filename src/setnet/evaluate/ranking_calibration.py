@@ -24,7 +24,7 @@ from setnet.evaluate.stress_trial import (
 from setnet.heads import Logistic, SetNet
 
 Floats = NDArray[np.float32]
-# The search: thresholds and slopes in units of the spread of impostors' similarities, then finer steps.
+# The search: thresholds and slopes in units of the spread of non-matches' similarities, then finer steps.
 THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, 8.0)
 SLOPES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 REFINEMENTS = ((0.7, 1.4), (0.35, 1.2))

@@ -27,7 +27,7 @@ from setnet.heads import Aggregator, Head, Mean, SetNet, unit
 from setnet.heads.layers import Product
 from setnet.heads.shipped import head_path
 from setnet.library import read_descriptors
-from setnet.library.descriptor_files import refuse_two_models
+from setnet.library.descriptor_files import check_one_model
 from setnet.train import RECIPES, fit_head
 
 Floats = NDArray[np.float32]
@@ -95,7 +95,7 @@ def train_heads(
         if name not in RECIPES:
             raise choice_error("head", name, RECIPES)
     folder = folder or SHIPPED
-    made_by = refuse_two_models([descriptors, *degraded]) or FaceSettings().descriptor
+    made_by = check_one_model([descriptors, *degraded]) or FaceSettings().descriptor
     halves = [_halves(path) for path in (descriptors, *degraded)]
     made = [folder / f"{name}.safetensors" for name in only or RECIPES] if make else []
     folder.mkdir(parents=True, exist_ok=True)

@@ -132,7 +132,7 @@ class PairSimilarities:
         Returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
         places in `StressTest.examples`.
     sample
-        Similarities of all query faces with some sets: nearly all of them of impostors.
+        Similarities of all query faces with some sets: nearly all of them of non-matches.
     """
 
     pair: Callable[[int, int], Floats]

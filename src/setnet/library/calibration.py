@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.person_matcher import Cohort, Recogniser, evenly, measured, person_vector
-from setnet.library.score_calibration import MatchModel, Strangers, match_model_of, model_calibration
+from setnet.library.person_matcher import BackgroundSample, PersonMatcher, evenly, measured, person_vector
+from setnet.library.score_calibration import (
+    NonMatchScores,
+    ScoreCalibration,
+    model_calibration,
+    stored_calibration,
+)
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -111,7 +116,7 @@ class _Measured:
     """What the trials of one number of examples gave."""
 
     examples: int
-    strangers: Strangers
+    strangers: NonMatchScores
     person: NDArray[np.int64]
     compared: Floats  # strangers' faces, by trial
     beyond: Floats  # of these, in the tail
@@ -125,14 +130,14 @@ class _Measured:
         return len(np.unique(self.person)) / len(self.person)
 
 
-def fit_match_model(
+def fit_score_calibration(
     faces: LabelledFaces,
-    start: MatchModel,
+    start: ScoreCalibration,
     degraded: Sequence[LabelledFaces] = (),
-    prior: MatchModel | None = None,
+    prior: ScoreCalibration | None = None,
     sample: NDArray[np.float32] | None = None,
     seed: int = 0,
-) -> MatchModel:
+) -> ScoreCalibration:
     """Return the model fitted to labelled faces.
 
     Parameters
@@ -170,21 +175,21 @@ def fit_match_model(
 def _measure(
     part: LabelledFaces,
     examples: int,
-    model: MatchModel,
+    model: ScoreCalibration,
     seed: int,
     sample: NDArray[np.float32] | None = None,
 ) -> _Measured:
     rng = np.random.default_rng((seed, examples))
     sample = evenly(part.descriptors) if sample is None else sample
-    known = model.strangers_to(examples)
-    done: list[tuple[Trial, Strangers, Floats]] = []
+    known = model.non_match_scores(examples)
+    done: list[tuple[Trial, NonMatchScores, Floats]] = []
     for trial in trials(part, examples, _TRIALS, rng):
         here = measured(sample, trial.vector, known)
         z = (trial.strangers - here.mean) / here.spread
         done.append((trial, here, z[z > model.tail_from].astype(np.float64) - model.tail_from))
     return _Measured(
         examples,
-        Strangers(
+        NonMatchScores(
             float(np.mean([here.mean for _, here, _ in done])),
             float(np.mean([here.spread for _, here, _ in done])),
         ),
@@ -198,7 +203,7 @@ def _measure(
 
 
 def _tail(
-    found: Sequence[_Measured], start: MatchModel, prior: MatchModel | None, seed: int
+    found: Sequence[_Measured], start: ScoreCalibration, prior: ScoreCalibration | None, seed: int
 ) -> tuple[float, float]:
     """Return share and scale of the tail: the mean over numbers of examples, each weighing the same."""
     if prior is not None:
@@ -221,7 +226,7 @@ def _tail(
     return tuple(float(np.quantile(np.mean(each, axis=0), _SURE)) for each in (rates, scales))  # type: ignore[return-value]
 
 
-def _with_quality(model: MatchModel, found: Sequence[_Measured]) -> MatchModel:
+def _with_quality(model: ScoreCalibration, found: Sequence[_Measured]) -> ScoreCalibration:
     """Return the model with the effect of size, sharpness and turn on the similarity of own faces."""
     best: dict[int, float] = {}  # of all sources, by the number of examples
     for m in found:
@@ -243,7 +248,9 @@ def _with_quality(model: MatchModel, found: Sequence[_Measured]) -> MatchModel:
     return replace(model, small=small, blurred=blurred, turned=turned, doubtful=doubtful)
 
 
-def _with_genuine(model: MatchModel, found: Sequence[_Measured], prior: MatchModel | None) -> MatchModel:
+def _with_genuine(
+    model: ScoreCalibration, found: Sequence[_Measured], prior: ScoreCalibration | None
+) -> ScoreCalibration:
     """Return the model with mean and spread of own faces' similarities, and the share that strays."""
     means, spreads, strays = [], [], []
     for m in found:
@@ -275,7 +282,7 @@ def _with_genuine(model: MatchModel, found: Sequence[_Measured], prior: MatchMod
     )
 
 
-def _qualities(model: MatchModel, rows: NDArray[np.float32] | None, count: int) -> Floats:
+def _qualities(model: ScoreCalibration, rows: NDArray[np.float32] | None, count: int) -> Floats:
     if rows is None:
         return np.ones(count)
     found = [model.quality(dict(zip(_QUALITY, row, strict=True))) for row in np.nan_to_num(rows).tolist()]
@@ -333,7 +340,7 @@ class CalibrationReport:
     faces: int
     before: Effect
     after: Effect
-    model: MatchModel
+    model: ScoreCalibration
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold."""
@@ -356,11 +363,11 @@ def calibrate_library(library: Library, groups: Groups | None = None) -> Calibra
             "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of "
             "the descriptor model are used, which fit most photos"
         )
-    before = match_model_of(library.photos, library.settings)
+    before = stored_calibration(library.photos, library.settings)
     prior = model_calibration(library.settings)
-    cohort = library.matching.cohort
-    after = fit_match_model(known, prior, prior=prior, sample=cohort.sample)
-    effects = [effect(known, cohort, model) for model in (before, after)]
+    background = library.matching.background
+    after = fit_score_calibration(known, prior, prior=prior, sample=background.sample)
+    effects = [effect(known, background, model) for model in (before, after)]
     library.matching.store_model(after)
     return CalibrationReport(several, len(known.descriptors), effects[0], effects[1], after)
 
@@ -382,17 +389,17 @@ def labelled_faces(library: Library, groups: Groups) -> LabelledFaces:
     return LabelledFaces(everything, np.repeat(np.arange(len(rows)), [len(part) for part in rows]))
 
 
-def effect(known: LabelledFaces, cohort: Cohort, model: MatchModel) -> Effect:
+def effect(known: LabelledFaces, background: BackgroundSample, model: ScoreCalibration) -> Effect:
     """Return what a model makes of known faces, searched among all faces of a library."""
     rng = np.random.default_rng(0)
     thresholds, found = [], []
     wrong = compared = 0
     for trial in trials(known, 1, _EFFECT_TRIALS, rng):
-        strangers = cohort.strangers(trial.vector, 1, model)
-        recogniser = Recogniser.of(model, trial.vector, 1, strangers, cohort.faces)
-        thresholds.append((recogniser.sure, recogniser.maybe))
-        found.append(float(np.mean(trial.genuine >= recogniser.sure)))
-        wrong += int((trial.strangers >= recogniser.sure).sum())
+        strangers = background.non_match_scores(trial.vector, 1, model)
+        matcher = PersonMatcher.of(model, trial.vector, 1, strangers, background.faces)
+        thresholds.append((matcher.sure, matcher.maybe))
+        found.append(float(np.mean(trial.genuine >= matcher.sure)))
+        wrong += int((trial.strangers >= matcher.sure).sum())
         compared += len(trial.strangers)
     sure, maybe = np.mean(thresholds, axis=0).tolist()
     return Effect(sure, maybe, 100.0 * float(np.mean(found)), 1e6 * wrong / max(compared, 1))

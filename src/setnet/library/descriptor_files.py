@@ -82,7 +82,7 @@ def model_of(path: str | Path) -> str:
         return str(file["model"]) if "model" in file else ""
 
 
-def refuse_two_models(paths: Sequence[Path]) -> str:
+def check_one_model(paths: Sequence[Path]) -> str:
     """Return the model of descriptor files that are used together; raise when there are two."""
     made_by = {found: path for path in paths if (found := model_of(path))}
     if len(made_by) > 1:

@@ -32,7 +32,7 @@ from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.person import descriptor_from
 from setnet.library.schema import FACES, face_number, refresh_groups
-from setnet.library.score_calibration import MatchModel
+from setnet.library.score_calibration import ScoreCalibration
 
 _LEAST_WEIGHT = 0.05
 _CHUNK = 20_000  # rows read at once
@@ -60,7 +60,7 @@ class LibraryFaces:
         return len(self.numbers)
 
     @classmethod
-    def read(cls, db: sqlite3.Connection, index: SetIndex, model: MatchModel) -> LibraryFaces:
+    def read(cls, db: sqlite3.Connection, index: SetIndex, model: ScoreCalibration) -> LibraryFaces:
         """Return the faces that both the database and the index have."""
         contents = index.contents()
         photos = np.array([int(name) if name.isdecimal() else -1 for name in contents.ids], np.int64)
@@ -85,7 +85,7 @@ class LibraryFaces:
         return np.where(self.numbers[at] == numbers, at, -1)
 
 
-def _stored(db: sqlite3.Connection, model: MatchModel) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _stored(db: sqlite3.Connection, model: ScoreCalibration) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     rows = db.execute(
         f"SELECT photo * {FACES} + ordinal, quality FROM faces JOIN photos ON photos.id = photo "
         "WHERE state = 'ready' ORDER BY photo, ordinal"
@@ -97,7 +97,7 @@ def _stored(db: sqlite3.Connection, model: MatchModel) -> tuple[NDArray[np.int64
     return np.concatenate(numbers), np.concatenate(weights)
 
 
-def _weight(quality: Any, model: MatchModel) -> float:
+def _weight(quality: Any, model: ScoreCalibration) -> float:
     try:
         return max(_LEAST_WEIGHT, model.quality(json.loads(quality)))
     except (TypeError, ValueError, AttributeError):  # damaged, as a check will say
@@ -496,7 +496,7 @@ class GroupingReport:
 def group_library(
     database: Database,
     index: SetIndex,
-    model: MatchModel,
+    model: ScoreCalibration,
     *,
     anew: bool = False,
     progress: OnProgress | None = None,

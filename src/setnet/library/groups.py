@@ -456,10 +456,10 @@ class Groups:
         """Return the function that tells which faces would surely be found with these examples."""
         refused = self._rejected(name)
         person = QueryPerson(name, np.stack([e.descriptor for e in examples]), refused=refused)
-        recogniser = self._library.matching.recogniser(person)
+        matcher = self._library.matching.matcher(person)
 
         def is_sure(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
-            return np.asarray(vectors @ recogniser.vector >= recogniser.sure + _MARGIN)
+            return np.asarray(vectors @ matcher.vector >= matcher.sure + _MARGIN)
 
         return is_sure
 
@@ -670,8 +670,8 @@ def _suggest(library: Library, means: _GroupMeans, person: Person | None, limit:
     found = []
     with library.database.reading() as db, transaction(db, "BEGIN"):
         for match in _best(db, means, people):
-            name, recogniser = people.people[match.person].name, people.recognisers[match.person]
-            probability = recogniser.probability(match.similarity)
+            name, matcher = people.people[match.person].name, people.matchers[match.person]
+            probability = matcher.probability(match.similarity)
             found.append((probability, match.similarity, -match.group, name))
         return [
             Suggestion(name, uids[name], group_at(db, f"g{-group}"), similarity, probability)
@@ -684,16 +684,14 @@ def _best(db: sqlite3.Connection, means: _GroupMeans, people: NamedPeople) -> It
     rows = db.execute(f"SELECT id FROM face_groups AS g WHERE {STATES['unnamed']} AND faces > 0")
     nameless = np.isin(means.groups, np.array([row[0] for row in rows], np.int64))
     best: dict[int, _Match] = {}
-    for number, (person, recogniser) in enumerate(zip(people.people, people.recognisers, strict=True)):
-        similarities = means.means @ recogniser.vector
+    for number, (person, matcher) in enumerate(zip(people.people, people.matchers, strict=True)):
+        similarities = means.means @ matcher.vector
         may = (
-            nameless
-            & (similarities >= recogniser.maybe)
-            & ~np.isin(means.groups, _rejected_groups(db, person))
+            nameless & (similarities >= matcher.maybe) & ~np.isin(means.groups, _rejected_groups(db, person))
         )
         for row in np.flatnonzero(may).tolist():
             similarity, group = float(similarities[row]), int(means.groups[row])
-            match = _Match(similarity - recogniser.maybe, group, number, similarity)
+            match = _Match(similarity - matcher.maybe, group, number, similarity)
             best[group] = max(best.get(group, match), match)
     yield from best.values()
 

@@ -43,7 +43,7 @@ from setnet.library.paths import (
     library_place,
 )
 from setnet.library.people import People
-from setnet.library.person_matcher import Matching
+from setnet.library.person_matcher import PersonMatchers
 from setnet.library.photo_catalog import ItemChanges, Photos, changes_since
 from setnet.library.photos import PhotoHit
 from setnet.library.query import PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
@@ -137,7 +137,7 @@ class Library:
             raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
         self.people = People(self.database, self.dim, self)
         self.groups = Groups(self)
-        self.matching = Matching(self)
+        self.matching = PersonMatchers(self)
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,12 @@ from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.library.person import Person
 from setnet.library.query import QueryPerson
-from setnet.library.score_calibration import MatchModel, Strangers, match_model_of, store_calibration
+from setnet.library.score_calibration import (
+    NonMatchScores,
+    ScoreCalibration,
+    store_calibration,
+    stored_calibration,
+)
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -65,7 +70,7 @@ _PRIOR_FOR_MEAN, _PRIOR_FOR_SPREAD = 10.0, 250.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cohort:
+class BackgroundSample:
     """Some faces of a library, how many people they show in effect, and how many faces there are in all.
 
     The people of one library are more alike than those of another: of one family, one age, one part of the
@@ -77,35 +82,37 @@ class Cohort:
     faces: int
 
     @classmethod
-    def of(cls, index: SetIndex, faces: int, model: MatchModel) -> Cohort:
-        """Return the cohort of an index that has so many faces."""
+    def of(cls, index: SetIndex, faces: int, model: ScoreCalibration) -> BackgroundSample:
+        """Return the background of an index that has so many faces."""
         sample = index.sample(FACES)
         sample = sample / np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
         return cls(sample, effective_people(sample, model), max(faces, len(sample)))
 
     @classmethod
     def of_faces(
-        cls, descriptors: NDArray[np.float32], model: MatchModel, faces: int | None = None
-    ) -> Cohort:
-        """Return the cohort of a library of these descriptors, which are of length 1."""
+        cls, descriptors: NDArray[np.float32], model: ScoreCalibration, faces: int | None = None
+    ) -> BackgroundSample:
+        """Return the background of a library of these descriptors, which are of length 1."""
         sample = evenly(descriptors)
         return cls(sample, effective_people(sample, model), len(descriptors) if faces is None else faces)
 
-    def strangers(self, vector: NDArray[np.floating], examples: int, model: MatchModel) -> Strangers:
+    def non_match_scores(
+        self, vector: NDArray[np.floating], examples: int, model: ScoreCalibration
+    ) -> NonMatchScores:
         """Return what strangers' similarities to a person are like in this library.
 
         With few people in it, the model's constants weigh more; and strangers who are less similar than in
         any ordinary library do not make a match sure. Faces that may be the person's are left out, however
         many they are.
         """
-        known = model.strangers_to(examples)
+        known = model.non_match_scores(examples)
         if not len(self.sample):
             return known
         seen = measured(self.sample, vector, known)
         mean = _weighed(seen.mean, self.people, known.mean, _PRIOR_FOR_MEAN)
         mean = max(mean, known.mean - _LEAST_MEAN * known.spread)
         variance = _weighed(seen.spread**2, self.people, known.spread**2, _PRIOR_FOR_SPREAD)
-        return Strangers(mean, float(np.sqrt(variance)))
+        return NonMatchScores(mean, float(np.sqrt(variance)))
 
 
 def evenly(rows: NDArray[np.float32], count: int = FACES) -> NDArray[np.float32]:
@@ -113,17 +120,19 @@ def evenly(rows: NDArray[np.float32], count: int = FACES) -> NDArray[np.float32]
     return rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)]
 
 
-def measured(sample: NDArray[np.float32], vector: NDArray[np.floating], known: Strangers) -> Strangers:
+def measured(
+    sample: NDArray[np.float32], vector: NDArray[np.floating], known: NonMatchScores
+) -> NonMatchScores:
     """Return what similarities of a sample's faces are like, without those that may be the person's own.
 
     `known` says what strangers' are like in general, and is returned where the sample has none.
     """
     seen = sample @ vector.astype(np.float32)
     seen = seen[seen < known.mean + _CUT * known.spread].astype(np.float64)
-    return Strangers(float(seen.mean()), float(seen.std())) if len(seen) > 1 else known
+    return NonMatchScores(float(seen.mean()), float(seen.std())) if len(seen) > 1 else known
 
 
-def effective_people(sample: NDArray[np.float32], model: MatchModel) -> float:
+def effective_people(sample: NDArray[np.float32], model: ScoreCalibration) -> float:
     """Return how many people faces show in effect: the inverse of the chance that two show the same one.
 
     Of a thousand faces of which half are one person's, four in effect: their mean is as uncertain as that of
@@ -132,7 +141,7 @@ def effective_people(sample: NDArray[np.float32], model: MatchModel) -> float:
     some = sample[:: max(1, -(-len(sample) // _COMPARED))]
     if len(some) < 2:
         return float(len(some))
-    alike = some @ some.T >= model.threshold(_ALIKE, model.strangers_to(1))
+    alike = some @ some.T >= model.threshold(_ALIKE, model.non_match_scores(1))
     np.fill_diagonal(alike, True)
     return float(len(some) ** 2 / np.count_nonzero(alike))
 
@@ -151,7 +160,7 @@ _ABOVE_REFUSED = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recogniser:
+class PersonMatcher:
     """Recognises one person among so many faces.
 
     Attributes
@@ -172,10 +181,10 @@ class Recogniser:
         How many times more false matches there were than expected, by what the user refused; 1 or more.
     """
 
-    model: MatchModel
+    model: ScoreCalibration
     vector: NDArray[np.float32]
     examples: int
-    strangers: Strangers
+    strangers: NonMatchScores
     faces: int
     sure: float
     maybe: float
@@ -185,14 +194,14 @@ class Recogniser:
     @classmethod
     def of(
         cls,
-        model: MatchModel,
+        model: ScoreCalibration,
         vector: NDArray[np.float32],
         examples: int,
-        strangers: Strangers,
+        strangers: NonMatchScores,
         faces: int,
         refused: NDArray[np.floating] | None = None,
-    ) -> Recogniser:
-        """Return the recogniser of a person; `refused` are similarities of faces said not to be theirs.
+    ) -> PersonMatcher:
+        """Return the matcher of a person; `refused` are similarities of faces said not to be theirs.
 
         Rejected faces are false matches that were seen. More of them than were to be expected raise both
         thresholds, and nothing that is as similar as one of them is sure. One rejected face that is as
@@ -236,12 +245,12 @@ class Recogniser:
 
 class _Known(NamedTuple):
     state: tuple[int, int]
-    model: MatchModel
-    cohort: Cohort
+    model: ScoreCalibration
+    background: BackgroundSample
 
 
-class Matching:
-    """Makes the recognisers of a library's people; what they need is read again when the library changes."""
+class PersonMatchers:
+    """Makes the matchers of a library's people; what they need is read again when the library changes."""
 
     def __init__(self, library: Library) -> None:
         self.path, self._library = library.path, library
@@ -249,28 +258,30 @@ class Matching:
         self._kept: _Known | None = None
 
     @property
-    def model(self) -> MatchModel:
+    def model(self) -> ScoreCalibration:
         """The library's own calibration, or that of its descriptor model."""
         return self._known().model
 
     @own_errors
-    def store_model(self, model: MatchModel | None) -> None:
+    def store_model(self, model: ScoreCalibration | None) -> None:
         """Store the library's own calibration; None goes back to that of its descriptor model."""
         store_calibration(self._library.database, self._library.settings, model)
 
     @property
-    def cohort(self) -> Cohort:
+    def background(self) -> BackgroundSample:
         """A sample of the library's faces."""
-        return self._known().cohort
+        return self._known().background
 
     @property
     def threshold(self) -> float:
         """The similarity from which two faces may be one person's."""
         known = self._known()
         nobody = np.zeros(self._library.dim, np.float32)
-        return Recogniser.of(known.model, nobody, 1, known.model.strangers_to(1), known.cohort.faces).maybe
+        return PersonMatcher.of(
+            known.model, nobody, 1, known.model.non_match_scores(1), known.background.faces
+        ).maybe
 
-    def recogniser(self, person: QueryPerson) -> Recogniser:
+    def matcher(self, person: QueryPerson) -> PersonMatcher:
         """Return what recognises a person in this library."""
         known = self._known()
         if not np.isfinite(person.descriptors).all():
@@ -282,9 +293,9 @@ class Matching:
                 f"{self._library.dim}"
             )
         examples = len(person.descriptors)
-        strangers = known.cohort.strangers(vector, examples, known.model)
+        strangers = known.background.non_match_scores(vector, examples, known.model)
         refused = self._similarities(vector, person.refused)
-        return Recogniser.of(known.model, vector, examples, strangers, known.cohort.faces, refused)
+        return PersonMatcher.of(known.model, vector, examples, strangers, known.background.faces, refused)
 
     def _similarities(
         self, vector: NDArray[np.float32], faces: frozenset[tuple[str, int]]
@@ -305,8 +316,8 @@ class Matching:
         state = catalog.commit(), len(index)
         with self._lock:
             if self._kept is None or self._kept.state != state:
-                model = match_model_of(catalog, self._library.settings)
-                self._kept = _Known(state, model, Cohort.of(index, catalog.counts().faces, model))
+                model = stored_calibration(catalog, self._library.settings)
+                self._kept = _Known(state, model, BackgroundSample.of(index, catalog.counts().faces, model))
             return self._kept
 
 
@@ -338,7 +349,7 @@ class NamedPeople:
     """The saved people, each with what recognises them among the faces of the library."""
 
     people: tuple[QueryPerson, ...]
-    recognisers: tuple[Recogniser, ...]
+    matchers: tuple[PersonMatcher, ...]
     vectors: NDArray[np.float32]
     thresholds: NDArray[np.float64]
 
@@ -354,9 +365,9 @@ class NamedPeople:
         people = tuple(library.person(person.name) for person in chosen if person.examples)
         if not people:
             return cls.nobody()
-        recognisers = tuple(library.matching.recogniser(person) for person in people)
-        vectors = np.stack([recogniser.vector for recogniser in recognisers])
-        return cls(people, recognisers, vectors, np.array([r.maybe for r in recognisers]))
+        matchers = tuple(library.matching.matcher(person) for person in people)
+        vectors = np.stack([matcher.vector for matcher in matchers])
+        return cls(people, matchers, vectors, np.array([r.maybe for r in matchers]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -383,8 +394,8 @@ class NamedPeople:
             if face in person.refused:
                 margins[number] = -np.inf
         best = int(margins.argmax())
-        similarity, recogniser = float(similarities[best]), self.recognisers[best]
+        similarity, matcher = float(similarities[best]), self.matchers[best]
         if margins[best] < 0:
             return Identity("", similarity)
-        probability = recogniser.probability(similarity, quality)
-        return Identity(self.people[best].name, similarity, probability, similarity >= recogniser.sure)
+        probability = matcher.probability(similarity, quality)
+        return Identity(self.people[best].name, similarity, probability, similarity >= matcher.sure)

@@ -24,7 +24,7 @@ _EXPECTED = 10.0  # faces of the person asked for, among all that are searched
 _EXPECTED_TOGETHER = 20.0
 
 
-class Strangers(NamedTuple):
+class NonMatchScores(NamedTuple):
     """Mean and standard deviation of strangers' similarities to a person."""
 
     mean: float
@@ -32,7 +32,7 @@ class Strangers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MatchModel:
+class ScoreCalibration:
     """The meaning of similarities under one descriptor model.
 
     Attributes
@@ -82,7 +82,7 @@ class MatchModel:
             raise InvalidInputError(f"calibration: {name} must be positive, and the rates below one")
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> MatchModel:
+    def of(cls, values: Mapping[str, Any]) -> ScoreCalibration:
         """Return the model in a mapping; a name that is missing or unknown is refused."""
         names = {field.name for field in fields(cls)}
         if wrong := sorted(names ^ set(values)):
@@ -95,12 +95,12 @@ class MatchModel:
         """Return the constants as values that JSON and TOML can hold."""
         return asdict(self)
 
-    def strangers_to(self, examples: int) -> Strangers:
+    def non_match_scores(self, examples: int) -> NonMatchScores:
         """Return what strangers' similarities are like to a person known by so many examples.
 
         The mean of several examples is closer to the middle of all faces than one example is.
         """
-        return Strangers(self._approached(self.strangers, self.strangers_many, examples), self.spread)
+        return NonMatchScores(self._approached(self.strangers, self.strangers_many, examples), self.spread)
 
     def genuine_to(self, examples: int) -> tuple[float, float]:
         """Return mean and spread of good own faces' similarities to a person known by so many examples."""
@@ -109,14 +109,14 @@ class MatchModel:
             self._approached(self.genuine_spread, self.genuine_spread_many, examples),
         )
 
-    def false_match_rate(self, similarity: float, strangers: Strangers) -> float:
+    def false_match_rate(self, similarity: float, strangers: NonMatchScores) -> float:
         """Return the share of strangers who are as similar as this, or more."""
         z = (similarity - strangers.mean) / strangers.spread
         if z > self.tail_from:
             return self.tail_rate * math.exp(-(z - self.tail_from) / self.tail_scale)
         return min(1.0, self._factor * _NORMAL.cdf(-z))
 
-    def threshold(self, rate: float, strangers: Strangers) -> float:
+    def threshold(self, rate: float, strangers: NonMatchScores) -> float:
         """Return the similarity that this share of strangers reaches."""
         if rate <= self.tail_rate:
             z = self.tail_from + self.tail_scale * math.log(self.tail_rate / rate)
@@ -128,7 +128,7 @@ class MatchModel:
         self,
         similarity: float,
         examples: int,
-        strangers: Strangers,
+        strangers: NonMatchScores,
         faces: int,
         quality: float = 1.0,
         expected: float = _EXPECTED,
@@ -150,7 +150,7 @@ class MatchModel:
         self,
         probability: float,
         examples: int,
-        strangers: Strangers,
+        strangers: NonMatchScores,
         faces: int,
         expected: float = _EXPECTED,
     ) -> float:
@@ -164,7 +164,7 @@ class MatchModel:
                 high = middle
         return high
 
-    def even(self, examples: int, strangers: Strangers, faces: int) -> float:
+    def even(self, examples: int, strangers: NonMatchScores, faces: int) -> float:
         """Return the similarity at which a person asked for with others is there as probably as not.
 
         Order and certainty are two questions: which photos come first is decided by how many of the people
@@ -201,7 +201,7 @@ class MatchModel:
         """How many times the share of a normal distribution lies beyond where the tail begins."""
         return self.tail_rate / _NORMAL.cdf(-self.tail_from)
 
-    def _density(self, similarity: float, strangers: Strangers) -> float:
+    def _density(self, similarity: float, strangers: NonMatchScores) -> float:
         """Return the density of strangers' similarities, which falls from their mean on."""
         z = max(0.0, (similarity - strangers.mean) / strangers.spread)
         if z > self.tail_from:
@@ -219,31 +219,31 @@ def _rising(similarity: float, mean: float, spread: float) -> float:
 _KEY = "calibration"
 
 
-def match_model_of(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel:
+def stored_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> ScoreCalibration:
     """Return the library's own calibration if it has one for its descriptor model, else the model's."""
     return own_calibration(catalog, settings) or model_calibration(settings)
 
 
-def model_calibration(settings: FaceSettings) -> MatchModel:
+def model_calibration(settings: FaceSettings) -> ScoreCalibration:
     """Return the constants of the library's descriptor model."""
     from setnet.faces.settings import load_calibration
 
-    return MatchModel.of(load_calibration(settings.descriptor, "match"))
+    return ScoreCalibration.of(load_calibration(settings.descriptor, "match"))
 
 
-def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel | None:
+def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> ScoreCalibration | None:
     """Return what `setnet calibrate` fitted to the library; None without, or for another model or metric."""
     text = catalog.meta(_KEY)
     if text is None:
         return None
     try:
         stored = json.loads(text)
-        return MatchModel.of(stored["model"]) if stored["descriptor"] == _fitted_to(settings) else None
+        return ScoreCalibration.of(stored["model"]) if stored["descriptor"] == _fitted_to(settings) else None
     except (ValueError, TypeError, KeyError, InvalidInputError):
         return None  # of a later setnet: the model's own constants are always right enough
 
 
-def store_calibration(database: Database, settings: FaceSettings, model: MatchModel | None) -> None:
+def store_calibration(database: Database, settings: FaceSettings, model: ScoreCalibration | None) -> None:
     """Store a library's own calibration; None removes it."""
     with database.writing() as db:
         if model is None:

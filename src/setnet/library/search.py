@@ -21,7 +21,7 @@ from setnet.engine.query import KnownPair, Scoring
 from setnet.engine.rank import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
 from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit, video_hits
-from setnet.library.person_matcher import Matching, Recogniser
+from setnet.library.person_matcher import PersonMatcher, PersonMatchers
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import LibraryPhoto, PathText, PersonMatch, PhotoHit
 from setnet.library.query import (
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from setnet.library.person import Person
 
 
-def look_alikes(people: Sequence[QueryPerson], recognisers: Sequence[Recogniser]) -> list[str]:
+def look_alikes(people: Sequence[QueryPerson], matchers: Sequence[PersonMatcher]) -> list[str]:
     """Return one warning of all query people who are very probably one person, if there are any."""
     groups: list[set[int]] = []
     for a, b in combinations(range(len(people)), 2):
-        similarity = float(recognisers[a].vector @ recognisers[b].vector)
-        if similarity >= max(recognisers[a].sure, recognisers[b].sure):
+        similarity = float(matchers[a].vector @ matchers[b].vector)
+        if similarity >= max(matchers[a].sure, matchers[b].sure):
             joined = [group for group in groups if group & {a, b}]
             groups = [group for group in groups if group not in joined] + [{a, b}.union(*joined)]
     if not groups:
@@ -60,7 +60,7 @@ def _listed(names: Sequence[str]) -> str:
 Floats = NDArray[np.float32]
 
 
-class QueryMatching:
+class QueryMatcher:
     """Recognises the people of one query: which similarities are matches, how sure and how probable.
 
     A photo's score is the expected number of the people who are in it: each adds the probability that they
@@ -71,40 +71,40 @@ class QueryMatching:
 
     def __init__(
         self,
-        matching: Matching,
+        matching: PersonMatchers,
         query: PhotoQuery,
         people: Sequence[QueryPerson],
         without: Sequence[QueryPerson],
     ) -> None:
         self._query = query
         self._people = list(people)
-        self.recognisers = [matching.recogniser(person) for person in people]
-        self._unwanted = [matching.recogniser(person) for person in without]
-        self.vectors = np.stack([r.vector for r in self.recognisers])
-        self._least = np.array([self._least_of(r) for r in self.recognisers])
-        self._sure = np.array([r.sure for r in self.recognisers])
+        self.matchers = [matching.matcher(person) for person in people]
+        self._unwanted = [matching.matcher(person) for person in without]
+        self.vectors = np.stack([r.vector for r in self.matchers])
+        self._least = np.array([self._least_of(r) for r in self.matchers])
+        self._sure = np.array([r.sure for r in self.matchers])
         # A group is a guess: it counts where guesses do, and who must not be there is not there by a guess.
         self._known = _known_pairs([*people, *without], with_groups=not query.sure)
         # A face goes to the person whose threshold it exceeds by most: by the distance from `even`, somebody
         # whom it does not match could take it from the one whom it does, and the photo would not be found.
-        even = self._least + np.mean([r.even for r in self.recognisers] - self._least)
+        even = self._least + np.mean([r.even for r in self.matchers] - self._least)
         self._scoring = Scoring(
-            min(r.steepness for r in self.recognisers),
+            min(r.steepness for r in self.matchers),
             tuple(even.tolist()),
             tuple(self._least.tolist()),
             tuple(r.maybe for r in self._unwanted),
         )
 
-    def _least_of(self, recogniser: Recogniser) -> float:
+    def _least_of(self, matcher: PersonMatcher) -> float:
         given = self._query.min_similarity
         if self._query.sure:
-            return recogniser.sure if given is None else max(recogniser.sure, given)
-        return recogniser.maybe if given is None else given
+            return matcher.sure if given is None else max(matcher.sure, given)
+        return matcher.maybe if given is None else given
 
     @property
     def thresholds(self) -> tuple[PersonThresholds, ...]:
         """From which similarity on each person is surely and maybe recognised."""
-        pairs = zip(self._people, self.recognisers, strict=True)
+        pairs = zip(self._people, self.matchers, strict=True)
         return tuple(PersonThresholds(person.name, r.sure, r.maybe) for person, r in pairs)
 
     def options(
@@ -177,9 +177,9 @@ class QueryMatching:
             known = (number, face) in judged  # a rejected pair is never formed
             if known or similarity >= self._least[number]:
                 confirmed = known and (photo.id, face) in self._people[number].confirmed
-                stored, recogniser = photo.faces[face], self.recognisers[number]
-                probability = 1.0 if confirmed else recogniser.probability(similarity, stored.quality)
-                sure = confirmed or similarity >= recogniser.sure
+                stored, matcher = photo.faces[face], self.matchers[number]
+                probability = 1.0 if confirmed else matcher.probability(similarity, stored.quality)
+                sure = confirmed or similarity >= matcher.sure
                 name = self._people[number].name
                 yield PersonMatch(name, similarity, face, stored.box, probability, sure)
 
@@ -223,7 +223,7 @@ class Ranking:
         self,
         index: SetIndex,
         catalog: PhotoCatalog,
-        matching: Matching,
+        matching: PersonMatchers,
         query: PhotoQuery,
         resolved: Callable[[PersonLike, int], QueryPerson],
         most: int | None = None,
@@ -233,7 +233,7 @@ class Ranking:
         everyone = with_unique_names([resolved(p, n) for some in both for n, p in enumerate(some, 1)])
         self.query = query
         self.people, self.without = everyone[: len(query.people)], everyone[len(query.people) :]
-        self.matching = QueryMatching(matching, query, self.people, self.without)
+        self.matching = QueryMatcher(matching, query, self.people, self.without)
         start = perf_counter()
         self._index, self._catalog = index, catalog
         self._extending = threading.Lock()
@@ -241,7 +241,7 @@ class Ranking:
         missing = self._conditions.unmet_by(catalog)
         self.commit = catalog.commit()  # before the search: what changes during it is noticed
         self.searched = len(index)
-        self.faces = self.matching.recognisers[0].faces
+        self.faces = self.matching.matchers[0].faces
         self._most = sys.maxsize if most is None else most
         self.totals: tuple[GroupTotal, ...] | None = None
         self._items, self._is_complete = RankedItems.none(len(self.people)), True
@@ -257,7 +257,7 @@ class Ranking:
         self._seconds = {"people": start - begin, "search": perf_counter() - start}
         self._warnings = (
             *(note for person in everyone for note in person.notes),
-            *look_alikes(self.people, self.matching.recognisers),
+            *look_alikes(self.people, self.matching.matchers),
             *missing,
             *unsure.values(),
             *filtered,

@@ -107,7 +107,7 @@ Layouts = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 def _parse_header(text: bytes | bytearray, largest: int) -> tuple[str, dict[str, Any], Layouts]:
     """Return the name, the fields and the layouts of the arrays, which have `largest` bytes at most."""
     try:
-        header = json.loads(text, parse_constant=_refuse_constant)
+        header = json.loads(text, parse_constant=_reject_constant)
         name, fields, arrays = header["name"], header["fields"], header["arrays"]
         if not isinstance(name, str) or not isinstance(fields, dict):
             raise TypeError
@@ -128,7 +128,7 @@ def _layout(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return _DTYPES[dtype], tuple(shape)
 
 
-def _refuse_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} in JSON")
 
 

@@ -24,7 +24,7 @@ class Calibration:
 
 
 def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> Calibration:
-    """Return the (w, b) of the balanced logistic loss (eq. 2) for genuine and impostor similarities.
+    """Return the (w, b) of the balanced logistic loss (eq. 2) for genuine and non-matching similarities.
 
     >>> fit = fit_logistic(np.array([0.7, 0.6, 0.3]), np.array([0.1, 0.0, 0.35]))
     >>> 0.2 < fit.logistic.threshold < 0.5
@@ -115,8 +115,9 @@ def calibrate_sets(
 
 Floats = NDArray[np.float32]
 FALSE_MATCH_RATE = 1e-4
-# The score of a single face is one half where SFace's similarity is 0.40, which 3 in 10,000 impostor pairs
-# reach, and as steep for every model as 20 is between SFace's mean impostor (0.10) and genuine pair (0.68).
+# The score of a single face is one half where SFace's similarity is 0.40, which 3 in 10,000 non-matching
+# pairs reach, and as steep for every model as 20 is between SFace's mean non-match (0.10) and genuine pair
+# (0.68).
 SCORE_RATE, SCORE_STEEPNESS = 3e-4, 11.6
 _LEAST_FALSE_MATCHES = 10  # a rate that fewer pairs decide is no rate
 _MOST_FACES = 20_000
@@ -130,7 +131,7 @@ class MatchRates:
     threshold: float
     false_matches: float
     true_matches: float
-    impostor_pairs: int
+    non_match_pairs: int
     genuine_pairs: int
 
     def to_dict(self) -> dict[str, float]:
@@ -141,13 +142,13 @@ class MatchRates:
 def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: int = 0) -> dict[str, Any]:
     """Return the calibration of the model that made these descriptors of labelled faces.
 
-    `threshold` is the similarity that impostor pairs reach at `false_match_rate`; `w` and `b` are those of
-    the score of a single face; `faces` and `people` say what it was fitted to. Rows labelled "" are of
+    `threshold` is the similarity that non-matching pairs reach at `false_match_rate`; `w` and `b` are those
+    of the score of a single face; `faces` and `people` say what it was fitted to. Rows labelled "" are of
     unknown people, who are nobody else's match.
     """
     pairs = _Pairs(*_sample_rows(descriptors, labels, seed))
     score = pairs.threshold(SCORE_RATE)
-    w = SCORE_STEEPNESS / max(pairs.mean_genuine - pairs.mean_impostor, 1e-6)
+    w = SCORE_STEEPNESS / max(pairs.mean_genuine - pairs.mean_non_match, 1e-6)
     logistic = Logistic(round(w, 3), round(-w * score, 3))
     return {
         "threshold": round(pairs.threshold(FALSE_MATCH_RATE), 4),
@@ -160,11 +161,11 @@ def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: i
 
 
 def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float, seed: int = 0) -> MatchRates:
-    """Return how many pairs of labelled faces reach a threshold, genuine ones and impostors."""
+    """Return how many pairs of labelled faces reach a threshold, genuine ones and others."""
     pairs = _Pairs(*_sample_rows(descriptors, labels, seed))
-    impostors = pairs.false_matches(threshold) / pairs.impostors
+    non_matches = pairs.false_matches(threshold) / pairs.non_matches
     reached = float(np.average(pairs.genuine >= threshold, weights=pairs.weights))
-    return MatchRates(threshold, impostors, reached, pairs.impostors, len(pairs.genuine))
+    return MatchRates(threshold, non_matches, reached, pairs.non_matches, len(pairs.genuine))
 
 
 def _sample_rows(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tuple[Floats, NDArray[np.str_]]:
@@ -174,7 +175,7 @@ def _sample_rows(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tu
 
 
 class _Pairs:
-    """All pairs of some faces: the similarities of genuine ones, and how many impostors reach what.
+    """All pairs of some faces: the similarities of genuine ones, and how many others reach what.
 
     Impostor pairs are too many to keep; they are counted in steps of 1 in 100,000.
     """
@@ -198,16 +199,16 @@ class _Pairs:
             weights.append(2 / (count * (count - 1)))
         self.genuine, self.weights = np.concatenate(genuine), np.concatenate(weights)
         self._reached = np.cumsum(histogram[::-1])[::-1]
-        self.impostors = int(histogram.sum())
+        self.non_matches = int(histogram.sum())
         if not len(self.genuine):
             raise InvalidInputError("no person has two labelled faces: calibration needs people who have")
-        if self.impostors * FALSE_MATCH_RATE < _LEAST_FALSE_MATCHES:
+        if self.non_matches * FALSE_MATCH_RATE < _LEAST_FALSE_MATCHES:
             raise InvalidInputError(
-                f"{self.impostors:,} pairs of different people are too few to find what one in "
+                f"{self.non_matches:,} pairs of different people are too few to find what one in "
                 f"{1 / FALSE_MATCH_RATE:,.0f} reaches: give about 500 labelled faces or more"
             )
         steps = np.arange(len(histogram)) / self._STEPS - 1
-        self.mean_impostor = float((steps * histogram).sum() / self.impostors)
+        self.mean_non_match = float((steps * histogram).sum() / self.non_matches)
         self.mean_genuine = float(np.average(self.genuine, weights=self.weights))
 
     def _blocks(self) -> Iterator[tuple[int, Floats, NDArray[np.bool_]]]:
@@ -222,9 +223,9 @@ class _Pairs:
         return np.clip(steps, 0, 2 * self._STEPS + 1).astype(np.int64)  # rounding may lead past 1
 
     def threshold(self, rate: float) -> float:
-        """Return the similarity that impostor pairs reach at a rate."""
-        return float(np.argmax(self._reached <= rate * self.impostors) / self._STEPS - 1)
+        """Return the similarity that non-matching pairs reach at a rate."""
+        return float(np.argmax(self._reached <= rate * self.non_matches) / self._STEPS - 1)
 
     def false_matches(self, threshold: float) -> int:
-        """Return how many impostor pairs reach a threshold."""
+        """Return how many non-matching pairs reach a threshold."""
         return int(self._reached[int(self._step(threshold))])

@@ -111,7 +111,7 @@ def _lift(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
     """Return the layers of a degree-2 lift with a linear share, rotated, for one-bit codes.
 
     The products are those of two different discriminant directions, the most reliable pairs first, as many
-    as there is room for beside the plain directions. Being orthogonal to one another, they let impostors'
+    as there is room for beside the plain directions. Being orthogonal to one another, they let non-matches'
     similarity vary as little as D dimensions allow: variance 1 / D, where random products of projections come
     to 1 / D + 2 / De^2. The rotation makes a sum's entries Gaussian, for which a sign loses least.
     """

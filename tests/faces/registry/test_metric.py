@@ -15,7 +15,7 @@ from setnet.faces.descriptor import Descriptor
 from setnet.faces.registry import entry_from_table
 from setnet.faces.settings import store_calibration
 from setnet.library import write_descriptor_file
-from setnet.library.descriptor_files import refuse_two_models
+from setnet.library.descriptor_files import check_one_model
 
 OFFSET = Metric((0.6, 0.0), "some faces")
 
@@ -78,6 +78,6 @@ def test_descriptor_files_of_two_metrics_are_not_used_together(tmp_path: Path) -
         more = {"model": np.array(model)} if model else {}
         write_descriptor_file(tmp_path / f"{name}.npz", np.eye(2, dtype=np.float32), ["x", "y"], **more)
     files = [tmp_path / f"{name}.npz" for name in "abc"]
-    assert refuse_two_models([files[0], files[2]]) == "sface"
+    assert check_one_model([files[0], files[2]]) == "sface"
     with pytest.raises(InvalidInputError, match=r"sface, .*sface\+0123456789ab"):
-        refuse_two_models(files)
+        check_one_model(files)

@@ -11,7 +11,7 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import add_model_file, model_entries, model_entry, remove_model
 from setnet.faces.registry import models_folder, write_model_entry
 from setnet.faces.settings import load_calibration, store_calibration
-from setnet.library.score_calibration import MatchModel
+from setnet.library.score_calibration import ScoreCalibration
 from tests.support.small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -32,8 +32,8 @@ def test_every_descriptor_that_setnet_knows_says_what_its_similarities_mean(
     for entry in model_entries().values():
         if entry.kind == "descriptor":
             numbers = load_calibration(entry.name, "match")
-            found[entry.name] = model = MatchModel.of(numbers)
-            strangers = model.strangers_to(1)
+            found[entry.name] = model = ScoreCalibration.of(numbers)
+            strangers = model.non_match_scores(1)
             # one stranger in ten thousand reaches the threshold that was fitted for that rate
             assert abs(model.threshold(1e-4, strangers) - entry.calibration["threshold"]) < 0.03
             assert model.threshold(1e-6, strangers) < model.genuine

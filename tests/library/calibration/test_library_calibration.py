@@ -14,10 +14,10 @@ from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
 from setnet.faces.settings import load_calibration
 from setnet.library import Example, Library
-from setnet.library.score_calibration import MatchModel
+from setnet.library.score_calibration import ScoreCalibration
 from tests.support.invented_photos import face_of, store
 
-SFACE = MatchModel.of(load_calibration("sface", "match"))
+SFACE = ScoreCalibration.of(load_calibration("sface", "match"))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_command_shows_before_and_after(library: Library) -> None:
     )
     assert as_json["calibrated"] is True
     assert set(as_json["after"]) == {"sure", "maybe", "recall", "false_per_million"}
-    assert library.matching.model == MatchModel.of(as_json["model"])
+    assert library.matching.model == ScoreCalibration.of(as_json["model"])
     back = CliRunner().invoke(app, ["calibrate", *place, "--reset"], catch_exceptions=False)
     assert "constants of the descriptor model again" in back.output
     assert library.matching.model == SFACE

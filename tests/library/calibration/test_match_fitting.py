@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE
 from setnet.faces.settings import load_calibration
-from setnet.library.calibration import LabelledFaces, fit_match_model
-from setnet.library.person_matcher import Cohort
-from setnet.library.score_calibration import MatchModel
+from setnet.library.calibration import LabelledFaces, fit_score_calibration
+from setnet.library.person_matcher import BackgroundSample
+from setnet.library.score_calibration import ScoreCalibration
 from setnet.train import VirtualPeople
 
-SFACE = MatchModel.of(load_calibration("sface", "match"))
+SFACE = ScoreCalibration.of(load_calibration("sface", "match"))
 
 
 def virtual(people: int, each: int, seed: int = 0, difficulty: float = 1.0) -> LabelledFaces:
@@ -28,22 +28,22 @@ def virtual(people: int, each: int, seed: int = 0, difficulty: float = 1.0) -> L
 
 
 def test_what_is_fitted_holds_for_other_people() -> None:
-    model = fit_match_model(virtual(600, 5), replace(SFACE, genuine=0.5, strangers=0.08, spread=0.1))
+    model = fit_score_calibration(virtual(600, 5), replace(SFACE, genuine=0.5, strangers=0.08, spread=0.1))
     others = virtual(1500, 1, seed=1).descriptors
     pairs = (others @ others.T)[np.triu_indices(1500, 1)]
     assert model.strangers == pytest.approx(float(pairs.mean()), abs=0.01)
     assert model.strangers < model.strangers_many
     assert model.genuine < model.genuine_many
     assert model.genuine_spread > model.genuine_spread_many
-    cohort = Cohort.of_faces(others, model)
+    background = BackgroundSample.of_faces(others, model)
     for rate in (1e-4, 1e-5):
-        bars = [model.threshold(rate, cohort.strangers(face, 1, model)) for face in others]
+        bars = [model.threshold(rate, background.non_match_scores(face, 1, model)) for face in others]
         reached = (others @ others.T >= np.array(bars)[:, None]) & ~np.eye(1500, dtype=bool)
         assert 0.1 * rate < reached.mean() < 1.6 * rate
 
 
 def test_harder_photos_have_lower_similarities() -> None:
-    easy, hard = (fit_match_model(virtual(300, 4, difficulty=d), SFACE) for d in (0.9, 1.4))
+    easy, hard = (fit_score_calibration(virtual(300, 4, difficulty=d), SFACE) for d in (0.9, 1.4))
     assert hard.genuine < easy.genuine - 0.05
 
 
@@ -62,17 +62,17 @@ def test_worse_copies_tell_what_quality_costs() -> None:
 
     plain = replace(faces, quality=quality(0.2))
     copies = LabelledFaces(worse, faces.owner, quality(0.2 * (1 - blur)), shown=faces.descriptors)
-    model = fit_match_model(plain, replace(SFACE, blurred=0.0), [copies])
+    model = fit_score_calibration(plain, replace(SFACE, blurred=0.0), [copies])
     assert 0.15 < model.blurred < 0.4
     assert model.small == model.turned == 0.0, "nothing was small or turned"
     unknown = replace(copies, quality=np.full((len(faces.owner), 6), np.nan, np.float32))
-    assert fit_match_model(faces, SFACE, [unknown]).blurred == SFACE.blurred
+    assert fit_score_calibration(faces, SFACE, [unknown]).blurred == SFACE.blurred
 
 
 def test_with_few_people_the_prior_weighs_more() -> None:
     few, many = virtual(5, 3, difficulty=1.5), virtual(300, 3, difficulty=1.5)
     sample = virtual(800, 1, seed=9).descriptors
-    fitted = [fit_match_model(part, SFACE, prior=SFACE, sample=sample) for part in (few, many)]
+    fitted = [fit_score_calibration(part, SFACE, prior=SFACE, sample=sample) for part in (few, many)]
     assert abs(fitted[0].genuine - SFACE.genuine) < abs(fitted[1].genuine - SFACE.genuine)
     assert fitted[0].tail_rate == pytest.approx(SFACE.tail_rate, rel=0.1)
     assert fitted[1].strangers == SFACE.strangers, "every search measures it by itself"
@@ -80,4 +80,4 @@ def test_with_few_people_the_prior_weighs_more() -> None:
 
 def test_too_few_people_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="4 people have two labelled faces or more: 10 are needed"):
-        fit_match_model(virtual(4, 3), SFACE)
+        fit_score_calibration(virtual(4, 3), SFACE)

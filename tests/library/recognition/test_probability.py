@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
 from setnet.faces.settings import load_calibration
-from setnet.library.score_calibration import MatchModel, Strangers
+from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
-SFACE = MatchModel.of(load_calibration("sface", "match"))
+SFACE = ScoreCalibration.of(load_calibration("sface", "match"))
 MODELS = [SFACE, replace(SFACE, strangers=0.05, strangers_many=0.07, genuine=0.65, genuine_many=0.75)]
 
 models = st.sampled_from(MODELS)
 similarities = st.floats(-1.0, 1.0)
-strangers = st.builds(Strangers, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
+strangers = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
 examples = st.integers(1, 60)
 numbers_of_faces = st.integers(1, 10_000_000)
 qualities = st.floats(0.3, 1.0)
@@ -26,7 +26,13 @@ qualities = st.floats(0.3, 1.0)
 
 @given(models, similarities, similarities, examples, strangers, numbers_of_faces, qualities)
 def test_a_more_similar_face_is_more_probably_the_persons_and_fewer_strangers_are(
-    model: MatchModel, one: float, other: float, n: int, here: Strangers, faces: int, quality: float
+    model: ScoreCalibration,
+    one: float,
+    other: float,
+    n: int,
+    here: NonMatchScores,
+    faces: int,
+    quality: float,
 ) -> None:
     less, more = sorted((one, other))
     assert model.false_match_rate(less, here) >= model.false_match_rate(more, here)
@@ -36,7 +42,7 @@ def test_a_more_similar_face_is_more_probably_the_persons_and_fewer_strangers_ar
 
 @given(models, similarities, examples, strangers, numbers_of_faces, numbers_of_faces)
 def test_the_more_faces_are_searched_the_less_probable_is_a_match(
-    model: MatchModel, similarity: float, n: int, here: Strangers, one: int, other: int
+    model: ScoreCalibration, similarity: float, n: int, here: NonMatchScores, one: int, other: int
 ) -> None:
     few, many = sorted((one, other))
     in_few = model.probability(similarity, n, here, few)
@@ -48,21 +54,21 @@ def test_the_more_faces_are_searched_the_less_probable_is_a_match(
 
 @given(models, st.floats(1e-9, 0.4), strangers)
 def test_a_threshold_is_what_its_share_of_strangers_reaches(
-    model: MatchModel, rate: float, here: Strangers
+    model: ScoreCalibration, rate: float, here: NonMatchScores
 ) -> None:
     threshold = model.threshold(rate, here)
     assert model.false_match_rate(threshold, here) == pytest.approx(rate, rel=1e-6)
 
 
 @given(models, st.floats(1e-9, 0.1), st.integers(1, 50))
-def test_more_examples_need_a_higher_threshold(model: MatchModel, rate: float, n: int) -> None:
-    fewer, more = (model.threshold(rate, model.strangers_to(number)) for number in (n, n + 1))
+def test_more_examples_need_a_higher_threshold(model: ScoreCalibration, rate: float, n: int) -> None:
+    fewer, more = (model.threshold(rate, model.non_match_scores(number)) for number in (n, n + 1))
     assert fewer < more
 
 
 @given(models, st.floats(0.01, 0.99), examples, strangers, numbers_of_faces)
 def test_the_similarity_of_a_probability_has_it(
-    model: MatchModel, probability: float, n: int, here: Strangers, faces: int
+    model: ScoreCalibration, probability: float, n: int, here: NonMatchScores, faces: int
 ) -> None:
     similarity = model.similarity_of(probability, n, here, faces)
     assert model.probability(similarity, n, here, faces) >= probability or similarity == 1.0
@@ -71,7 +77,13 @@ def test_the_similarity_of_a_probability_has_it(
 
 @given(models, similarities, examples, strangers, numbers_of_faces, qualities, qualities)
 def test_of_a_better_face_more_similarity_is_expected(
-    model: MatchModel, similarity: float, n: int, here: Strangers, faces: int, one: float, other: float
+    model: ScoreCalibration,
+    similarity: float,
+    n: int,
+    here: NonMatchScores,
+    faces: int,
+    one: float,
+    other: float,
 ) -> None:
     poor, good = sorted((one, other))
     of_poor = model.probability(similarity, n, here, faces, poor)
@@ -88,7 +100,7 @@ def test_small_blurred_turned_and_doubtful_faces_keep_less(name: str, good: floa
 
 
 def test_the_constants_of_sface_are_those_of_its_photos() -> None:
-    one, three = (SFACE.strangers_to(n) for n in (1, 3))
+    one, three = (SFACE.non_match_scores(n) for n in (1, 3))
     assert -0.01 < one.mean < three.mean < 0.01  # the metric takes away what all faces share
     assert 0.35 < SFACE.threshold(1e-4, one) < 0.38
     assert 0.48 < SFACE.threshold(1e-6, one) < SFACE.threshold(1e-6, three) < 0.51
@@ -111,7 +123,7 @@ def test_constants_that_cannot_be_are_refused(change: dict[str, Any], message: s
 
 def test_missing_and_unknown_constants_are_named() -> None:
     values = SFACE.to_dict()
-    assert MatchModel.of(values) == SFACE
+    assert ScoreCalibration.of(values) == SFACE
     del values["stray"]
     with pytest.raises(InvalidInputError, match=r"colour, stray missing or unknown; needed are blurred, "):
-        MatchModel.of(values | {"colour": 1.0})
+        ScoreCalibration.of(values | {"colour": 1.0})

@@ -15,8 +15,8 @@ def _warnings(**angles: float) -> list[str]:
     people: Any = [SimpleNamespace(name=name) for name in angles]
     turns = np.radians(list(angles.values()))
     vectors = np.stack([np.cos(turns), np.sin(turns)], 1)
-    recognisers: Any = [SimpleNamespace(vector=vector, sure=np.cos(np.radians(20))) for vector in vectors]
-    return look_alikes(people, recognisers)
+    matchers: Any = [SimpleNamespace(vector=vector, sure=np.cos(np.radians(20))) for vector in vectors]
+    return look_alikes(people, matchers)
 
 
 def test_everybody_alike_is_named_in_one_sentence() -> None:

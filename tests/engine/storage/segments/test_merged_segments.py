@@ -15,7 +15,7 @@ from setnet import SetIndex
 from setnet.engine import segment as segment_writer
 from setnet.engine import writer
 from setnet.engine.segment import Segment, write_segment
-from setnet.engine.segment_file import Ahead
+from setnet.engine.segment_file import Prefetch
 from setnet.engine.writer import BELOW
 from setnet.heads.bit_codes import BitCodec
 
@@ -163,8 +163,8 @@ def test_an_error_of_another_thread_reaches_the_writer() -> None:
 
     found: list[int] = []
     with pytest.raises(OSError, match="read error"):
-        found.extend(Ahead(values()))
-    assert list(Ahead([])) == []
+        found.extend(Prefetch(values()))
+    assert list(Prefetch([])) == []
 
 
 def _add_many(path: Path) -> None:

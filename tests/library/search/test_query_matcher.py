@@ -12,34 +12,34 @@ from numpy.typing import NDArray
 from setnet.engine.rank import RankedItems, rank_given
 from setnet.faces.settings import load_calibration
 from setnet.heads import ELEMENT_LOGISTIC
-from setnet.library.person_matcher import Recogniser
+from setnet.library.person_matcher import PersonMatcher
 from setnet.library.query import PhotoQuery, QueryPerson
-from setnet.library.score_calibration import MatchModel
-from setnet.library.search import QueryMatching
+from setnet.library.score_calibration import ScoreCalibration
+from setnet.library.search import QueryMatcher
 
-MODEL = MatchModel.of(load_calibration("sface", "match"))
+MODEL = ScoreCalibration.of(load_calibration("sface", "match"))
 PEOPLE, PHOTOS = 3, 6
 DIM = PEOPLE + PHOTOS * PEOPLE
 
 
 class Known:
-    """Stands for a library's matching: the recogniser of each person, by name."""
+    """Stands for a library's matching: the matcher of each person, by name."""
 
-    def __init__(self, recognisers: dict[str, Recogniser]) -> None:
-        self._recognisers = recognisers
+    def __init__(self, matchers: dict[str, PersonMatcher]) -> None:
+        self._matchers = matchers
 
-    def recogniser(self, person: QueryPerson) -> Recogniser:
-        return self._recognisers[person.name]
+    def matcher(self, person: QueryPerson) -> PersonMatcher:
+        return self._matchers[person.name]
 
 
-def matching_of(examples: tuple[int, ...], faces: int, sure: bool = False) -> QueryMatching:
+def matching_of(examples: tuple[int, ...], faces: int, sure: bool = False) -> QueryMatcher:
     axes = np.eye(DIM, dtype=np.float32)
     people = [QueryPerson(f"person {i}", axes[i : i + 1]) for i in range(len(examples))]
     known = {
-        person.name: Recogniser.of(MODEL, axes[i], count, MODEL.strangers_to(count), faces)
+        person.name: PersonMatcher.of(MODEL, axes[i], count, MODEL.non_match_scores(count), faces)
         for i, (person, count) in enumerate(zip(people, examples, strict=True))
     }
-    return QueryMatching(Known(known), PhotoQuery(people, sure=sure), people, [])  # type: ignore[arg-type]
+    return QueryMatcher(Known(known), PhotoQuery(people, sure=sure), people, [])  # type: ignore[arg-type]
 
 
 def photo(number: int, similarities: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -50,14 +50,14 @@ def photo(number: int, similarities: NDArray[np.float64]) -> NDArray[np.float32]
     return rows.astype(np.float32)
 
 
-def ranked(matching: QueryMatching, rows: NDArray[np.float64]) -> RankedItems:
+def ranked(matching: QueryMatcher, rows: NDArray[np.float64]) -> RankedItems:
     """Return photos whose faces are as similar to the people as asked for, as the engine ranks them."""
     faces = np.concatenate([photo(number, row) for number, row in enumerate(rows)])
     return rank_faces(matching, [str(number) for number in range(len(rows))], faces, 0)
 
 
 def rank_faces(
-    matching: QueryMatching, ids: list[str], faces: NDArray[np.float32], at_least: int
+    matching: QueryMatcher, ids: list[str], faces: NDArray[np.float32], at_least: int
 ) -> RankedItems:
     """Rank photos that have the same number of faces each, at least one of the people in each."""
     counts = np.full(len(ids), len(faces) // len(ids))
@@ -81,7 +81,7 @@ def test_a_photo_where_nobody_is_less_probable_is_never_behind(
     score = dict(zip(map(int, found.ids), found.scores.tolist(), strict=True))
     place = {number: at for at, number in enumerate(score)}
     probability = np.array(
-        [[r.probability(s) for r, s in zip(matching.recognisers, row, strict=True)] for row in rows]
+        [[r.probability(s) for r, s in zip(matching.matchers, row, strict=True)] for row in rows]
     )
     for one, other in product(range(PHOTOS), repeat=2):
         is_as_probable = (similarities[one] >= similarities[other] + 1e-6).all()
@@ -92,7 +92,7 @@ def test_a_photo_where_nobody_is_less_probable_is_never_behind(
 
 def test_a_match_that_is_no_more_than_a_guess_still_counts() -> None:
     matching = matching_of((1, 1, 1), 3000)
-    guess = 0.5 * (matching.recognisers[0].maybe + matching.recognisers[0].sure)
+    guess = 0.5 * (matching.matchers[0].maybe + matching.matchers[0].sure)
     found = ranked(matching, np.array([[0.9, 0.0, 0.0], [guess, guess, 0.0]]))
     assert list(found.ids) == ["1", "0"]
     assert found.scores[0] > 1.5
@@ -109,7 +109,7 @@ def test_whom_one_name_finds_either_name_finds(
 ) -> None:
     """A face that matches one person is not taken by another one whom it does not match."""
     matching = matching_of(examples, 5000, sure)
-    least = [r.sure if sure else r.maybe for r in matching.recognisers]
+    least = [r.sure if sure else r.maybe for r in matching.matchers]
     face = np.zeros((1, DIM), np.float32)
     face[0, :2] = least[0] + above_first, least[1] + above_second
     face[0, 2] = np.sqrt(1 - (face**2).sum())
@@ -122,6 +122,6 @@ def test_whom_one_name_finds_either_name_finds(
 
 
 def test_what_is_sure_does_not_depend_on_the_score() -> None:
-    known = Recogniser.of(MODEL, np.eye(DIM, dtype=np.float32)[0], 1, MODEL.strangers_to(1), 3000)
+    known = PersonMatcher.of(MODEL, np.eye(DIM, dtype=np.float32)[0], 1, MODEL.non_match_scores(1), 3000)
     assert known.even < known.maybe < known.sure
     assert MODEL.false_match_rate(known.sure, known.strangers) <= 1e-6 * (1 + 1e-9)

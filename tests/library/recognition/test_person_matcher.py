@@ -7,25 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.faces.settings import load_calibration
-from setnet.library.person_matcher import Recogniser
-from setnet.library.score_calibration import MatchModel, Strangers
+from setnet.library.person_matcher import PersonMatcher
+from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
-MODEL = MatchModel.of(load_calibration("sface", "match"))
+MODEL = ScoreCalibration.of(load_calibration("sface", "match"))
 VECTOR = np.eye(4, dtype=np.float32)[0]
 
-strangers = st.builds(Strangers, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
+strangers = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
 refusals = st.lists(st.floats(0.2, 0.8), max_size=12)
 
 
 def made(
-    examples: int = 1, faces: int = 5000, refused: list[float] | None = None, here: Strangers | None = None
-) -> Recogniser:
-    known = MODEL.strangers_to(examples) if here is None else here
-    return Recogniser.of(MODEL, VECTOR, examples, known, faces, np.array(refused or []))
+    examples: int = 1,
+    faces: int = 5000,
+    refused: list[float] | None = None,
+    here: NonMatchScores | None = None,
+) -> PersonMatcher:
+    known = MODEL.non_match_scores(examples) if here is None else here
+    return PersonMatcher.of(MODEL, VECTOR, examples, known, faces, np.array(refused or []))
 
 
 @given(st.integers(1, 60), st.integers(1, 10_000_000), strangers, refusals)
-def test_sure_is_above_maybe_and_probable(n: int, faces: int, here: Strangers, refused: list[float]) -> None:
+def test_sure_is_above_maybe_and_probable(
+    n: int, faces: int, here: NonMatchScores, refused: list[float]
+) -> None:
     person = made(n, faces, refused, here)
     assert person.maybe <= person.sure
     assert person.probability(min(person.sure, 1.0) + 1e-9) >= 0.75 or person.sure > 1.0

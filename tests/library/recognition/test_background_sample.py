@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet.faces.settings import load_calibration
-from setnet.library.person_matcher import Cohort
-from setnet.library.score_calibration import MatchModel
+from setnet.library.person_matcher import BackgroundSample
+from setnet.library.score_calibration import ScoreCalibration
 
-MODEL = MatchModel.of(load_calibration("sface", "match"))
+MODEL = ScoreCalibration.of(load_calibration("sface", "match"))
 
 
 def crowd(people: int, each: int, alike: float, seed: int = 0) -> NDArray[np.float32]:
@@ -24,36 +24,38 @@ def crowd(people: int, each: int, alike: float, seed: int = 0) -> NDArray[np.flo
 
 
 def test_people_who_look_alike_raise_the_mean() -> None:
-    apart, alike = (Cohort.of_faces(crowd(1500, 1, share), MODEL) for share in (0.02, 0.2))
-    for cohort in (apart, alike):
+    apart, alike = (BackgroundSample.of_faces(crowd(1500, 1, share), MODEL) for share in (0.02, 0.2))
+    for background in (apart, alike):
         stranger = crowd(1500, 1, 0.2, seed=0)[0]
-        assert cohort.faces == 1500
-        assert abs(cohort.strangers(stranger, 1, MODEL).spread - 0.088) < 0.01
+        assert background.faces == 1500
+        assert abs(background.non_match_scores(stranger, 1, MODEL).spread - 0.088) < 0.01
     person = crowd(1, 1, 0.2, seed=0)[0]
-    assert alike.strangers(person, 1, MODEL).mean > apart.strangers(person, 1, MODEL).mean + 0.08
+    assert (
+        alike.non_match_scores(person, 1, MODEL).mean > apart.non_match_scores(person, 1, MODEL).mean + 0.08
+    )
 
 
 def test_a_persons_own_faces_do_not_count_as_strangers() -> None:
     others, own = crowd(1000, 1, 0.1), crowd(1, 600, 0.1, seed=1)
-    without = Cohort.of_faces(others, MODEL).strangers(own[0], 1, MODEL)
+    without = BackgroundSample.of_faces(others, MODEL).non_match_scores(own[0], 1, MODEL)
     mixed = np.random.default_rng(0).permutation(np.concatenate([others, own]))
-    among = Cohort.of_faces(mixed, MODEL).strangers(own[0], 1, MODEL)
+    among = BackgroundSample.of_faces(mixed, MODEL).non_match_scores(own[0], 1, MODEL)
     assert among.mean == pytest.approx(without.mean, abs=0.01)
     assert among.spread == pytest.approx(without.spread, abs=0.005)
 
 
 def test_few_people_leave_the_models_constants_as_they_are() -> None:
-    known = MODEL.strangers_to(1)
+    known = MODEL.non_match_scores(1)
     vector = crowd(1, 1, 0.3, seed=3)[0]
-    nobody = Cohort.of_faces(np.zeros((0, 128), np.float32), MODEL)
-    assert nobody.strangers(vector, 1, MODEL) == known
-    few = Cohort.of_faces(crowd(3, 400, 0.3, seed=3), MODEL)
+    nobody = BackgroundSample.of_faces(np.zeros((0, 128), np.float32), MODEL)
+    assert nobody.non_match_scores(vector, 1, MODEL) == known
+    few = BackgroundSample.of_faces(crowd(3, 400, 0.3, seed=3), MODEL)
     assert few.people < 4
-    assert few.strangers(vector, 1, MODEL).spread == pytest.approx(known.spread, rel=0.02)
-    assert few.strangers(vector, 1, MODEL).mean < known.mean + 0.06
+    assert few.non_match_scores(vector, 1, MODEL).spread == pytest.approx(known.spread, rel=0.02)
+    assert few.non_match_scores(vector, 1, MODEL).mean < known.mean + 0.06
 
 
 @pytest.mark.parametrize(("people", "each"), [(200, 1), (20, 10), (2, 100)])
 def test_people_are_counted_in_effect(people: int, each: int) -> None:
-    cohort = Cohort.of_faces(crowd(people, each, 0.02), MODEL)
-    assert cohort.people == pytest.approx(people, rel=0.1)
+    background = BackgroundSample.of_faces(crowd(people, each, 0.02), MODEL)
+    assert background.people == pytest.approx(people, rel=0.1)
