@@ -127,24 +127,24 @@ def small(tmp_path: Path) -> str:
 def test_the_descriptor_of_a_library_is_changed(library: Path, small: str) -> None:
     refused = setnet(library, "index", "--descriptor", small)
     assert refused.returncode == 2
-    assert f"--redescribe --descriptor {small}" in refused.stderr
-    done = setnet(library, "index", "--redescribe", "--descriptor", small, "--workers", 0)
+    assert f"--reembed --descriptor {small}" in refused.stderr
+    done = setnet(library, "index", "--reembed", "--descriptor", small, "--workers", 0)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"5 photos with 8 faces described by {small}, in ")
     status = json.loads(setnet(library, "status", "--json").stdout)
     assert (status["dim"], status["photos"], status["settings"]["descriptor"]) == (24, 5, small)
-    again = setnet(library, "index", "--redescribe", "--descriptor", small, "--json")
+    again = setnet(library, "index", "--reembed", "--descriptor", small, "--json")
     assert again.returncode == 0
     assert json.loads(again.stdout)["is_done"]
 
 
 def test_what_does_not_go_with_it_is_refused(library: Path, small: str, tmp_path: Path) -> None:
     for words in (["--quick"], ["--detector", "yunet"], ["--min-face", "60"], ["--retry"], [tmp_path]):
-        done = setnet(library, "index", "--redescribe", "--descriptor", small, *words)
+        done = setnet(library, "index", "--reembed", "--descriptor", small, *words)
         assert done.returncode == 2
         assert "leave out" in done.stderr
-    assert setnet(library, "index", "--redescribe", "--descriptor", "nobody").returncode == 2
-    assert setnet(tmp_path / "absent", "index", "--redescribe").returncode == 2
+    assert setnet(library, "index", "--reembed", "--descriptor", "nobody").returncode == 2
+    assert setnet(tmp_path / "absent", "index", "--reembed").returncode == 2
 
 
 def test_what_could_not_be_described_is_listed(made: Any, tmp_path: Path, small: str) -> None:
@@ -156,7 +156,7 @@ def test_what_could_not_be_described_is_listed(made: Any, tmp_path: Path, small:
         library.people.add_photos("Anna", [str(photos / "2016" / "alone.jpg")])
     photo = photos / "2016" / "pair.jpg"
     photo.write_bytes(photo.read_bytes() + b"x")
-    done = setnet(tmp_path / "own", "index", "--redescribe", "--descriptor", small, "--workers", 0, "--json")
+    done = setnet(tmp_path / "own", "index", "--reembed", "--descriptor", small, "--workers", 0, "--json")
     assert done.returncode == 1
     facts = json.loads(done.stdout)
     assert facts["failed"] == [

@@ -69,7 +69,7 @@ def test_a_model_is_added_from_a_wheel_after_consent(
     assert listed(setnet("models", "--json"))["offer"]["can_be_added"]
     agreed = setnet("models", "add", "offer", *wheel, typed="y\n")
     assert agreed.returncode == 0, agreed.stderr
-    assert "added, 24-D. `setnet index --redescribe --descriptor offer`" in agreed.stdout
+    assert "added, 24-D. `setnet index --reembed --descriptor offer`" in agreed.stdout
     assert listed(setnet("models", "--json"))["offer"]["hash_ok"]
     removed = json.loads(setnet("models", "remove", "offer", "--json").stdout)
     assert (removed["removed"], len(removed["files"])) == ("offer", 1)

@@ -245,7 +245,7 @@ def backup_contents(root: Path) -> dict[str, Any]:
         return library_state(library)
 
 
-def redescribe(root: Path) -> None:
+def reembed(root: Path) -> None:
     """Describe the faces by a model of another dimension."""
     if Library.reembed(root / "library", str(photos_folder() / "small.toml"), workers=0).interrupted:
         raise KeyboardInterrupt
@@ -275,5 +275,5 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-hide-group": on_library(hide_stranger),
     "library-repair": Scenario(make_damaged, repair, repaired),
     "library-backup": Scenario(make_backup, back_up, backup_contents),
-    "library-redescribe": Scenario(make_library, redescribe, described),
+    "library-reembed": Scenario(make_library, reembed, described),
 }

@@ -236,13 +236,13 @@ def test_other_settings_and_other_models_are_refused_with_a_way_out(library: Lib
         Library.open_or_create(library.path, detector="yunet")
     with pytest.raises(InvalidInputError, match="--detector mtcnn, not cascade"):
         Library.open_or_create(library.path, **PRESETS["quick"])
-    with pytest.raises(InvalidInputError, match=r"sface, not mine.*--redescribe --descriptor mine"):
+    with pytest.raises(InvalidInputError, match=r"sface, not mine.*--reembed --descriptor mine"):
         Library.open_or_create(library.path, descriptor="mine")
     with Library.open_or_create(library.path, detector="mtcnn", min_face=40):
         pass
     with library.database.writing() as db:
         db.execute("UPDATE meta SET value = 'sface another-hash' WHERE key = 'model'")
-    with pytest.raises(ModelError, match="setnet index --redescribe"):
+    with pytest.raises(ModelError, match="setnet index --reembed"):
         run(library)
 
 

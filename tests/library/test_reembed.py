@@ -98,7 +98,7 @@ def test_it_is_the_library_that_the_other_model_would_have_made(
     np.testing.assert_allclose(again.people.descriptors("Anna"), theirs, atol=1e-3)
     assert {hit.path.name for hit in again.search(["Anna", "Ben"], at_least=2)} == {"pair.jpg", "three.jpg"}
     assert again.index(workers=0).unchanged == 6  # the broken file included
-    assert not (place / "redescribed").exists()
+    assert not (place / "reembedded").exists()
     assert sorted(p.name for p in (place / "quarantine").iterdir())[:2] == ["index", "library.db"]
 
 
@@ -140,7 +140,7 @@ def test_a_model_whose_file_has_changed_is_the_reason_to_describe_anew(photos: P
         old = descriptors(library)["pair.jpg"]
     write_small_model(path, dim=32, seed=1)
     write_model_entry(path, name="own", dim=32)
-    with Library.open(tmp_path / "mine") as library, pytest.raises(ModelError, match="index --redescribe"):
+    with Library.open(tmp_path / "mine") as library, pytest.raises(ModelError, match="index --reembed"):
         library.index(workers=0)
     assert Library.reembed(tmp_path / "mine", workers=0).ok
     with Library.open(tmp_path / "mine") as library:
@@ -316,9 +316,9 @@ def test_forgetting_reaches_what_is_under_way(
 ) -> None:
     seen: list[IndexProgress] = []
     Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
-    assert (place / "redescribed").is_dir()
+    assert (place / "reembedded").is_dir()
     opened().forget([photos / "2016"])
-    assert not (place / "redescribed").exists()
+    assert not (place / "reembedded").exists()
     Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 5)
     opened().forget_everything()
     assert not place.exists()
@@ -330,10 +330,10 @@ def test_what_nobody_goes_on_with_is_deleted_after_a_week(
     seen: list[IndexProgress] = []
     Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
     opened().index(workers=0)
-    assert (place / "redescribed").is_dir()
-    os.utime(place / "redescribed", (0, 0))
+    assert (place / "reembedded").is_dir()
+    os.utime(place / "reembedded", (0, 0))
     opened().index(workers=0)
-    assert not (place / "redescribed").exists()
+    assert not (place / "reembedded").exists()
 
 
 def test_files_stay_private(place: Path, bgr: str) -> None:

@@ -68,7 +68,7 @@ def test_what_has_changed_since_is_taken_out(
 @pytest.mark.parametrize("cut", range(1, 60, 3))
 def test_a_log_that_was_cut_short_costs_work_and_nothing_else(tmp_path: Path, cut: int) -> None:
     stored = filled(tmp_path)
-    log = tmp_path / "redescribed" / "photos.log"
+    log = tmp_path / "reembedded" / "photos.log"
     log.write_bytes(log.read_bytes()[:-cut])
     with NewIndex(tmp_path, SETTINGS, 128) as made:
         done = made.only(stored)
@@ -87,11 +87,11 @@ def test_an_index_of_other_settings_is_begun_anew(tmp_path: Path) -> None:
 
 def test_one_that_was_not_finished_being_made_is_begun_anew(tmp_path: Path) -> None:
     filled(tmp_path)
-    (tmp_path / "redescribed" / "model.json").unlink()
+    (tmp_path / "reembedded" / "model.json").unlink()
     with NewIndex(tmp_path, SETTINGS, 128) as made:
         assert not list(made.index.items())
         made.delete()
-    assert not (tmp_path / "redescribed").exists()
+    assert not (tmp_path / "reembedded").exists()
 
 
 TABLE = (

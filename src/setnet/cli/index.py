@@ -68,11 +68,11 @@ def index(
     watch: Annotated[
         bool, option("Go on: index what changes, until Ctrl-C (extra `watch`).", "--watch")
     ] = False,
-    redescribe: Annotated[
+    reembed: Annotated[
         bool,
         option(
             "Describe the known faces anew, by the model of --descriptor; names and corrections stay.",
-            "--redescribe",
+            "--reembed",
         ),
     ] = False,
     group_readable: Annotated[
@@ -90,7 +90,7 @@ def index(
     it; the next run continues. In the end faces are grouped by person: `setnet people discover`. Detector,
     descriptor and smallest face are fixed when a library is made.
 
-    `--redescribe --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
+    `--reembed --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
     not looked for again. Searches use the old descriptors until all is done.
     """
     from setnet.faces import PRESETS
@@ -104,8 +104,8 @@ def index(
     settings = PRESETS["quick"] if quick else {}
     settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
     run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)
-    if redescribe:
-        _check_redescribe_options(
+    if reembed:
+        _check_reembed_options(
             PHOTOS=photos,
             detector=detector,
             min_face=min_face,
@@ -114,7 +114,7 @@ def index(
             exclude=exclude,
             watch=watch,
         )
-        run.redescribe(descriptor)
+        run.reembed(descriptor)
         return
     changes = run.changes(photos) if watch else None
     report = run.index(photos, exclude, group_readable)
@@ -165,7 +165,7 @@ class _Runs:
                 _describe_report(report, opened).print(self.json)
         return report
 
-    def redescribe(self, descriptor: str | None) -> None:
+    def reembed(self, descriptor: str | None) -> None:
         """Describe all faces anew, and print what was done."""
         from setnet.library import Library
 
@@ -257,13 +257,13 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
     return Result(facts, report.summary, f"library: {place}", remarks=remarks)
 
 
-def _check_redescribe_options(**given: object) -> None:
+def _check_reembed_options(**given: object) -> None:
     """Raise for options that have no meaning when faces are described anew."""
     for name, value in given.items():
         if value:
             option = name if name.isupper() else f"--{name.replace('_', '-')}"
             raise InvalidInputError(
-                f"--redescribe describes the faces that the library has: leave out {option}, and index in "
+                f"--reembed describes the faces that the library has: leave out {option}, and index in "
                 "a run of its own"
             )
 

@@ -64,7 +64,7 @@ def add(
     file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,
     glintr100, adaface_ir_101 and others) need no --kind. With --yes you agree to the licence.
 
-    Then `setnet index --redescribe --descriptor NAME` describes the faces of a library with it.
+    Then `setnet index --reembed --descriptor NAME` describes the faces of a library with it.
     """
     from setnet.faces import add_model, add_model_file, identify_file
     from setnet.faces.user_models import addable_model
@@ -86,7 +86,7 @@ def add(
         _require_agreement(entry.name, entry.licence, entry.terms, yes)
         entry = add_model(model, accepted=True, wheel=wheel, tell=say)
     text = (
-        f"{entry.name}: added, {entry.dim}-D. `setnet index --redescribe --descriptor {entry.name}` "
+        f"{entry.name}: added, {entry.dim}-D. `setnet index --reembed --descriptor {entry.name}` "
         "describes the faces of your library with it"
     )
     return Result({"added": entry.name, "dim": entry.dim, "licence": entry.licence}, text)
@@ -121,7 +121,7 @@ def calibrate(
 
     A metric is an offset that is subtracted from every descriptor: more of a person's faces are then found at
     the same rate of false matches. Libraries of the model are then to be described anew (`setnet index
-    --redescribe`).
+    --reembed`).
     """
     from setnet.evaluate import divided, read_people
     from setnet.faces import Metric, model_entry

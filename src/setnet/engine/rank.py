@@ -161,7 +161,7 @@ class Scored:
 _FIELDS = tuple(f.name for f in fields(Scored))
 
 
-class Top:
+class TopK:
     """The best k items seen so far; ``best`` has none of them in the beginning."""
 
     def __init__(self, k: int, least: float, best: Scored) -> None:

@@ -17,7 +17,7 @@ from setnet.engine.kernels.lanes import LANES, PANEL
 from setnet.engine.query import KnownPair, Query, SearchOptions
 from setnet.engine.rank import Rows, Scored, score_elements, score_known
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import Field, Snapshot
+from setnet.engine.snapshot import LaneTable, Snapshot
 from setnet.heads.bit_codes import BitCodec
 from setnet.system import usable_cores
 
@@ -88,19 +88,19 @@ class Scan:
     def __init__(
         self,
         snapshot: Snapshot,
-        field: Field,
+        table: LaneTable,
         queries: list[Query],
         threads: int | None,
         lanes: NDArray[np.int64] | None = None,
     ) -> None:
-        self.snapshot, self.field, self.queries, self.threads = snapshot, field, queries, threads
-        self.bounds = _buffer(len(queries), field.lanes)
+        self.snapshot, self.table, self.queries, self.threads = snapshot, table, queries, threads
+        self.bounds = _buffer(len(queries), table.lanes)
         self._fine: set[int] = set()  # queries whose bounds are tight already
         self._spread = (threads or usable_cores()) > 1
         self._closed: NDArray[np.bool_] | None = None  # all that are not open, where conditions close some
         counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
-            for segment, rows in zip(snapshot.segments, field.lane_rows, strict=True)
+            for segment, rows in zip(snapshot.segments, table.lane_rows, strict=True)
         ]
         self._blocks = [np.arange(count) for count in counts]
         if lanes is not None:
@@ -108,12 +108,12 @@ class Scan:
 
     def _leave_open(self, lanes: NDArray[np.int64]) -> None:
         """Close all lanes but these."""
-        self._closed = np.ones(self.field.lanes, bool)
+        self._closed = np.ones(self.table.lanes, bool)
         self._closed[lanes] = False
-        cuts = np.searchsorted(lanes, self.field.start)
-        for s, (a, z, start) in enumerate(zip(cuts, cuts[1:], self.field.start, strict=False)):
+        cuts = np.searchsorted(lanes, self.table.start)
+        for s, (a, z, start) in enumerate(zip(cuts, cuts[1:], self.table.start, strict=False)):
             if len(self._blocks[s]):
-                is_open = np.zeros(-(-len(self.field.lane_rows[s]) // LANES), bool)
+                is_open = np.zeros(-(-len(self.table.lane_rows[s]) // LANES), bool)
                 is_open[(lanes[a:z] - start) // LANES] = True
                 self._blocks[s] = np.flatnonzero(is_open)
 
@@ -129,10 +129,10 @@ class Scan:
         """Open all lanes of segments without codes; close those that are not open."""
         for s, segment in enumerate(self.snapshot.segments):
             if not self._has_codes(segment):  # a small one: every row deserves the second look
-                lanes = slice(self.field.start[s], self.field.start[s + 1])
+                lanes = slice(self.table.start[s], self.table.start[s + 1])
                 self.bounds[:, lanes] = np.array([[query.size + 1.0] for query in self.queries])
         if self._closed is None:
-            self.bounds[:, self.field.excluded] = -1.0
+            self.bounds[:, self.table.excluded] = -1.0
         else:
             np.copyto(self.bounds, np.float32(-1.0), where=self._closed)
 
@@ -168,8 +168,8 @@ class Scan:
         for s, segment in enumerate(self.snapshot.segments):
             if len(blocks[s]):
                 stored = read.arguments(segment)
-                place = (bounds, int(self.field.start[s]), bounds.shape[1], False, least)
-                parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.field.lane_rows[s]) * TASK)
+                place = (bounds, int(self.table.start[s]), bounds.shape[1], False, least)
+                parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.table.lane_rows[s]) * TASK)
                 for part in np.array_split(blocks[s], max(1, parts)) if self._spread else [blocks[s]]:
                     work.append(partial(backend.kernels.scan, *stored, part, *place))
         _drain(work, self.threads)
@@ -222,7 +222,7 @@ class ElementScan(Scan):
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        if i in self._fine or lanes <= CROWDED * self.field.lanes:
+        if i in self._fine or lanes <= CROWDED * self.table.lanes:
             return False
         self._fine.add(i)
         before = self.bounds[i].copy()
@@ -234,7 +234,7 @@ class ElementScan(Scan):
         """Return the lanes of blocks of each segment."""
         found = [
             (start + b[:, None] * LANES + np.arange(LANES)).reshape(-1)
-            for b, start in zip(blocks, self.field.start, strict=False)
+            for b, start in zip(blocks, self.table.start, strict=False)
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 

@@ -15,7 +15,7 @@ from setnet.engine.kernels import backend
 from setnet.engine.kernels.lanes import LANES
 from setnet.engine.lists import half_squares
 from setnet.engine.query import Query, QueryLike, aggregated, query_elements
-from setnet.engine.rank import RankedItems, Rows, Scored, Top, ranked_items, score_sets
+from setnet.engine.rank import RankedItems, Rows, Scored, TopK, ranked_items, score_sets
 from setnet.engine.scan import (
     Allowed,
     ElementScan,
@@ -32,7 +32,7 @@ from setnet.engine.scan import (
 )
 from setnet.engine.segment import Segment
 from setnet.engine.settings import GIVEN, Settings
-from setnet.engine.snapshot import Field
+from setnet.engine.snapshot import LaneTable
 from setnet.errors import InvalidInputError
 from setnet.heads import Aggregator
 
@@ -221,18 +221,18 @@ class _Ranking:
     def __init__(
         self,
         scope: Scope,
-        field: Field,
+        table: LaneTable,
         queries: list[Query],
         second_look: Callable[[int, Rows], Scored],
         least: list[float],
     ) -> None:
-        self._scope, self._field, self._queries, self._second_look = scope, field, queries, second_look
+        self._scope, self._table, self._queries, self._second_look = scope, table, queries, second_look
         self._least = least
-        self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
-        self._lanes = open_lanes(field, scope.allowed) if scope.allowed is not None else None
-        self._first = field.lanes_of(scope.sure_rows())
+        self._tops = [TopK(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
+        self._lanes = open_lanes(table, scope.allowed) if scope.allowed is not None else None
+        self._first = table.lanes_of(scope.sure_rows())
         if len(self._first):
-            self._first = np.intersect1d(self._first, open_lanes(field, scope.allowed))
+            self._first = np.intersect1d(self._first, open_lanes(table, scope.allowed))
 
     @property
     def best(self) -> list[Scored]:
@@ -240,16 +240,16 @@ class _Ranking:
 
     def scans(self, kind: type[AnyScan]) -> Iterator[tuple[AnyScan, int]]:
         """Yield scans of some queries each, with the first's position; none where scoring all is faster."""
-        k, field, lanes = self._scope.options.k, self._field, self._lanes
-        if k == 0 or not field.lanes:
+        k, table, lanes = self._scope.options.k, self._table, self._lanes
+        if k == 0 or not table.lanes:
             return
-        open_items = field.items if lanes is None else len(lanes)
-        if looks_at_all(k, field.items, open_items, max(self._least)):
+        open_items = table.items if lanes is None else len(lanes)
+        if looks_at_all(k, table.items, open_items, max(self._least)):
             for i in range(len(self._queries)):
-                self._offer(i, open_lanes(field, None) if lanes is None else lanes)
+                self._offer(i, open_lanes(table, None) if lanes is None else lanes)
             return
         # what `only` leaves open depends on the query
-        together = 1 if self._scope.options.only else max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
+        together = 1 if self._scope.options.only else max(1, min(TOGETHER, BOUNDS // (4 * table.lanes)))
         for at in range(0, len(self._queries), together):
             some = self._queries[at : at + together]
             yield kind(self._scope.snapshot, some, self._scope.options.threads, lanes), at
@@ -257,7 +257,7 @@ class _Ranking:
     def scored_matched(self, look: ElementScan, at: int) -> bool:
         """Close what has elements that cannot match; if little is left, score all of it and tell so."""
         matched = look.leave_matched()
-        if not looks_at_all(self._scope.options.k, self._field.items, len(matched), self._least[at]):
+        if not looks_at_all(self._scope.options.k, self._table.items, len(matched), self._least[at]):
             return False
         self._offer(at, np.union1d(matched, self._first))
         return True
@@ -275,12 +275,12 @@ class _Ranking:
 
     def floor_among(self, i: int, lanes: NDArray[np.int64], wanted: int) -> float:
         """Return the score with which a hit of query ``i`` is one of the ``wanted`` best of some lanes."""
-        scores = np.sort(self._second_look(i, [(s, rows) for s, rows, _ in self._field.split(lanes)]).score)
+        scores = np.sort(self._second_look(i, [(s, rows) for s, rows, _ in self._table.split(lanes)]).score)
         return max(self._least[i], float(scores[-wanted]) if len(scores) >= wanted else 0.0)
 
     def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
         for at in range(0, len(lanes), AT_ONCE):
-            rows = [(s, rows) for s, rows, _ in self._field.split(lanes[at : at + AT_ONCE])]
+            rows = [(s, rows) for s, rows, _ in self._table.split(lanes[at : at + AT_ONCE])]
             self._tops[i].add(self._second_look(i, rows))
 
 
@@ -293,12 +293,12 @@ def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
     return open_items * FEW <= items or (2 * k >= items and least <= 0)
 
 
-def open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
+def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.int64]:
     """Return the lanes of living items that the conditions on attributes, if any, leave open."""
-    is_open = np.ones(field.lanes, bool)
-    for s, (rows, mask) in enumerate(zip(field.lane_rows, allowed or [], strict=False)):
-        is_open[field.start[s] : field.start[s + 1]] = mask[rows] if len(mask) else False
-    is_open[field.excluded] = False
+    is_open = np.ones(table.lanes, bool)
+    for s, (rows, mask) in enumerate(zip(table.lane_rows, allowed or [], strict=False)):
+        is_open[table.start[s] : table.start[s + 1]] = mask[rows] if len(mask) else False
+    is_open[table.excluded] = False
     return np.flatnonzero(is_open)
 
 

@@ -22,7 +22,7 @@ from setnet.errors import StorageError, UnknownAttributeError, choice_error
 
 
 @dataclass(frozen=True)
-class Field:
+class LaneTable:
     """The lanes of all segments side by side: of their elements, or of their set vectors.
 
     Lane ``i`` of segment ``s`` has the global number ``start[s] + i``; where ``in_order``, it is row ``i``.
@@ -97,12 +97,12 @@ class Snapshot:
             segment.file.ensure_whole()
 
     @cached_property
-    def elements(self) -> Field:
+    def elements(self) -> LaneTable:
         """The lanes of the elements' codes."""
-        return self._field([segment.lane_rows for segment in self.segments], in_order=False)
+        return self._lane_table([segment.lane_rows for segment in self.segments], in_order=False)
 
     @cached_property
-    def sets(self) -> Field:
+    def sets(self) -> LaneTable:
         """The lanes of the set vectors: one per row, rows without elements left out."""
         rows = []
         for segment in self.segments:
@@ -110,15 +110,15 @@ class Snapshot:
             lane_rows = np.full(len(segment) if bits == 1 else -(-len(segment) // 16) * 16, -1, np.int32)
             lane_rows[: len(segment)] = np.where(segment.counts > 0, np.arange(len(segment)), -1)
             rows.append(lane_rows)
-        return self._field(rows, in_order=True)
+        return self._lane_table(rows, in_order=True)
 
-    def _field(self, lane_rows: list[NDArray[np.int32]], *, in_order: bool) -> Field:
+    def _lane_table(self, lane_rows: list[NDArray[np.int32]], *, in_order: bool) -> LaneTable:
         start = np.concatenate([[0], np.cumsum([len(rows) for rows in lane_rows])]).astype(np.int64)
         excluded = [np.empty(0, np.int64)]
         for at, rows, dead in zip(start, lane_rows, self.dead, strict=False):
             out = rows < 0 if dead is None else (rows < 0) | dead[rows]
             excluded.append(np.flatnonzero(out) + at)
-        return Field(start, lane_rows, np.concatenate(excluded), in_order)
+        return LaneTable(start, lane_rows, np.concatenate(excluded), in_order)
 
     def set_norms(self) -> tuple[float, float]:
         """Return the largest norms of a set vector's residual and code, in units of their scale."""

@@ -32,7 +32,7 @@ from setnet.library.paths import (
     INDEX,
     JOURNAL,
     QUARANTINE,
-    REDESCRIBED,
+    REEMBEDDED,
     THUMBNAILS,
     display_path,
     existing_paths,
@@ -86,7 +86,7 @@ _KEPT_SECONDS = 7 * 24 * 3600.0
 
 def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
     """Delete what was put aside, or begun and left, longer than `older_than` seconds ago."""
-    for aside in (library / QUARANTINE, library / REDESCRIBED):
+    for aside in (library / QUARANTINE, library / REEMBEDDED):
         if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
             shutil.rmtree(aside)
 
@@ -194,7 +194,7 @@ def check_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path
             option = "--" + name.replace("_", "-")
             other = f"index into another library (--library DIR {option} {value})"
             if name == "descriptor":
-                other += f", or describe all its faces anew (--redescribe {option} {value})"
+                other += f", or describe all its faces anew (--reembed {option} {value})"
             raise InvalidInputError(
                 f"the library in {display_path(path)} was made with {option} {own[name]}, not {value}: faces "
                 f"found in two ways do not compare. Leave {option} out, or {other}"
@@ -209,7 +209,7 @@ def check_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
             f"the model {settings.descriptor!r} on this machine is not the one this library was made with "
             f"({_short(model_fingerprint(settings))} in place of {_short(made_with)}): descriptors of two "
             "models or metrics do not compare. Put the old model file back, or describe the faces anew: "
-            "`setnet index --redescribe`"
+            "`setnet index --reembed`"
         )
 
 

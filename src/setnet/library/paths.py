@@ -15,7 +15,7 @@ DATABASE, JOURNAL, INDEX, THUMBNAILS = "library.db", "library.journal", "index",
 COPIES = "copies"  # of the database, one a day at most
 VLADS = "vlads.db"  # of whole photos, to find near-duplicates; made again when it is gone
 QUARANTINE = "quarantine"  # what a repair, a restored backup or a new description replaced
-REDESCRIBED = "redescribed"  # an index with the descriptors of another model, under way
+REEMBEDDED = "reembedded"  # an index with the descriptors of another model, under way
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder
 LOCK = "library.lock"  # held while a state is staged and put in place
 STAGING = "staging"  # a new state until it is in place; `backup` says how it gets there
@@ -27,7 +27,7 @@ FILES = (
     *(JOURNAL, f"{JOURNAL}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
     *(VLADS, f"{VLADS}-journal"),
 )
-FOLDERS = (STAGING, COPIES, INDEX, REDESCRIBED, THUMBNAILS, QUARANTINE)
+FOLDERS = (STAGING, COPIES, INDEX, REEMBEDDED, THUMBNAILS, QUARANTINE)
 
 
 def default_library() -> Path:

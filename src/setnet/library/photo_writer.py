@@ -27,7 +27,7 @@ from setnet.library.database import Database
 from setnet.library.face_references import SAME_FACE, FaceReference, follow_change, resolve_all_references
 from setnet.library.folder_scan import is_video_name
 from setnet.library.paths import (
-    REDESCRIBED,
+    REEMBEDDED,
     THUMBNAILS,
     VLADS,
     display_path,
@@ -108,8 +108,8 @@ class PhotoWriter:
         """Leave no trace of deleted photos, and of faces of forgotten people, in any file."""
         self._strip_forgotten()
         library = self._database.path.parent
-        if (library / REDESCRIBED).exists():  # it has their faces too
-            shutil.rmtree(library / REDESCRIBED)
+        if (library / REEMBEDDED).exists():  # it has their faces too
+            shutil.rmtree(library / REEMBEDDED)
         (library / VLADS).unlink(missing_ok=True)
         delete_stale(library / THUMBNAILS, self._catalog)  # a server that is making one looks again
         self._index.compact()  # deletions in segments are marks until then

@@ -40,7 +40,7 @@ from setnet.library.index_run import (
     RunOptions,
     store_in_batches,
 )
-from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REDESCRIBED, as_path, display_path
+from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REEMBEDDED, as_path, display_path
 from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
 from setnet.library.photo_writer import attributes_of, mark_unread
 from setnet.library.photos import LibraryPhoto, taken_number
@@ -132,7 +132,7 @@ def reembed(library: Library, descriptor: str | None, options: RunOptions) -> Re
     with storage_errors(library.path), library._locked():
         made_with = library.photos.meta("model")
         if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
-            shutil.rmtree(library.path / REDESCRIBED, ignore_errors=True)  # left by a kill at the very end
+            shutil.rmtree(library.path / REEMBEDDED, ignore_errors=True)  # left by a kill at the very end
             return ReembedReport(settings.descriptor, library.dim, is_done=True)
         report = _ReembedRun(library, settings, options).run()
         restrict_files(library.path, group_readable=library.group_readable)
@@ -311,7 +311,7 @@ class NewIndex:
     """
 
     def __init__(self, library: Path, settings: FaceSettings, dim: int) -> None:
-        self.folder = library / REDESCRIBED
+        self.folder = library / REEMBEDDED
         about = json.dumps({"facts": facts_about(settings, dim)})
         if self._read(_ABOUT) != about:
             shutil.rmtree(self.folder, ignore_errors=True)
