@@ -105,7 +105,7 @@ def copy_features(
 ) -> CopyFeatures:
     """Return what SFace without its `last` blocks makes of the photos called `names` below `root`.
 
-    Faces are looked for in each copy anew, as at run time. Places and features are kept as files that begin
+    Faces are looked for in each copy again, as at run time. Places and features are kept as files that begin
     with the name `kept`.
     """
     paths = [root / name for name in names]
@@ -331,7 +331,7 @@ class _Adaptation:
             self._add(method, descriptor, kind, measured.values, measured.draws, facts)
 
     def _representation(self, descriptor: str, method: str) -> SetVectors | EveryElement:
-        """Return what is kept of a set; a lift is fitted anew to the photos and trained copies."""
+        """Return what is kept of a set; a lift is fitted again to the photos and trained copies."""
         if method == ELEMENTS:
             return EveryElement()
         parts = [self.people(descriptor, "train", kind) for kind in (AS_THEY_ARE, *self.trained)]

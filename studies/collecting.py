@@ -369,7 +369,7 @@ def _of(row: dict[str, object]) -> str:
 
 
 def _relabelled(collected: CollectRun, place: Path, thresholds: dict[str, float]) -> CollectRun:
-    """Return a copy of a run, labelled anew with other thresholds."""
+    """Return a copy of a run, labelled again with other thresholds."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(collected.path, place)
     copy = CollectRun.begin(place, **thresholds)

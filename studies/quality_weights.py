@@ -5,7 +5,7 @@
 
 A face's similarity, or its share in a set vector, is multiplied by (its length / the median length) ** power. The
 power is chosen on people of LFW's training half, from the same grid for each way of keeping sets; (w, b) is
-calibrated there anew for each power, and the test half is looked at once. Crops are kept in DIR.
+calibrated there again for each power, and the test half is looked at once. Crops are kept in DIR.
 """
 
 from __future__ import annotations

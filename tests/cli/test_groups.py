@@ -114,13 +114,13 @@ def test_suggestions_are_answered_by_one_key(
     assert answered(library, "people", "suggest")["suggestions"][0]["person"] == "Cleo"
     assert "Cleo" in setnet(library, "people", "suggest", "cleo").stdout
     assert "Is g1 (3 faces) Cleo?" in setnet(library, "people", "suggest", keys="xq").stderr
-    assert answered(library, "people", "discover", "--anew")["groups"][0]["name"] == "Cleo"
+    assert answered(library, "people", "discover", "--again")["groups"][0]["name"] == "Cleo"
     setnet(library, "people", "undo")
     setnet(library, "people", "add", "Cleo", portrait_file("P003"))
     setnet(library, "people", "suggest", keys="s")
     assert answered(library, "people", "history")["changes"][0]["kind"] == "add"
     setnet(library, "people", "suggest", keys="n")
-    assert answered(library, "people", "history")["changes"][0]["kind"] == "refuse group"
+    assert answered(library, "people", "history")["changes"][0]["kind"] == "reject group"
     setnet(library, "people", "undo")
     setnet(library, "people", "suggest", "Cleo", keys="y")
     assert answered(library, "people", "photos", "Cleo")["total"] == 3

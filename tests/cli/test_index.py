@@ -1,4 +1,4 @@
-"""`setnet index` over time: photos that are gone, patterns, watched folders, faces described anew."""
+"""`setnet index` over time: photos that are gone, patterns, watched folders, faces described again."""
 
 from __future__ import annotations
 

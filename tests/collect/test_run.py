@@ -121,7 +121,7 @@ def test_rows_made_from_something_else_are_made_again(tmp_path: Path) -> None:
     assert write(manifest, [], made_from="y") == set()
     assert list(manifest.rows()) == []
     write(manifest)
-    assert write(manifest) == set()  # a finished step that is done again begins anew
+    assert write(manifest) == set()  # a finished step that is done again begins again
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_written(

@@ -74,7 +74,7 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(
     hard_start = [one for one in stages.WITHOUT if "hard start" in one.name]
     for name, fewer in (("RATES", (0.5, 1.0)), ("ALPHAS", (3.0, 10.0)), ("WITHOUT", hard_start)):
         monkeypatch.setattr(comparison, name, fewer)
-    monkeypatch.setattr(bootstrap, "DRAWS", 20)  # the record is written anew after every row
+    monkeypatch.setattr(bootstrap, "DRAWS", 20)  # the record is written again after every row
     monkeypatch.setattr(
         stages, "random_sets", lambda labels, sizes, _, rng: random_sets(labels, sizes, 200, rng)
     )  # 200 sets are enough to whiten twelve dimensions

@@ -268,7 +268,7 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-undo": on_library(undo_merge, make=make_merged),
     "library-forget-removed": on_library(forget, False, make_removed),
     "library-group": on_library(
-        lambda library, photos: library.groups.update(anew=True), make=make_ungrouped
+        lambda library, photos: library.groups.update(again=True), make=make_ungrouped
     ),
     "library-name-group": on_library(name_ben),
     "library-undo-name": on_library(undo_name, make=make_named),

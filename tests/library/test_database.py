@@ -77,7 +77,7 @@ def test_several_may_make_the_database_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index", "journal"])
-def test_a_library_whose_making_was_cut_short_is_made_anew(tmp_path: Path, made: str) -> None:
+def test_a_library_whose_making_was_cut_short_is_made_again(tmp_path: Path, made: str) -> None:
     path = tmp_path / "library"
     path.mkdir()
     if "database" in made:

@@ -129,7 +129,7 @@ def test_a_second_run_reads_only_photos_that_changed(
     assert read == ["P005.jpg"]
 
 
-def test_a_damaged_cache_is_made_anew(indexed: Library, read: list[str]) -> None:
+def test_a_damaged_cache_is_made_again(indexed: Library, read: list[str]) -> None:
     groups = indexed.duplicates(workers=0)
     for damage in (b"no database at all" * 100, b""):
         (indexed.path / VLADS).write_bytes(damage)

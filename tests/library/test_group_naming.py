@@ -74,9 +74,9 @@ def test_faces_left_out_are_refused_and_leave_the_group(grouped: Library, groups
     assert grouped.check() == []
 
 
-@pytest.mark.parametrize("anew", [None, False, True])
+@pytest.mark.parametrize("again", [None, False, True])
 def test_everything_can_be_undone_and_redone_also_after_a_grouping(
-    grouped: Library, groups_in: GroupsIn, anew: bool | None
+    grouped: Library, groups_in: GroupsIn, again: bool | None
 ) -> None:
     before, faces = rows(grouped), groups_in(grouped)
     left = (grouped.groups.members("g1")[0].photo_id, 0)
@@ -86,8 +86,8 @@ def test_everything_can_be_undone_and_redone_also_after_a_grouping(
     grouped.groups.reject("g4", "Anna")
     named = groups_in(grouped)
     for _ in range(4):
-        if anew is not None:
-            grouped.groups.update(anew=anew)
+        if again is not None:
+            grouped.groups.update(again=again)
         grouped.people.undo()
     assert (groups_in(grouped), rows(grouped)) == (faces, before)
     for change in (8, 7, 6, 5):

@@ -41,40 +41,40 @@ def test_one_face_is_a_group(empty: Library) -> None:
     assert empty.groups.update().groups == 1
     invented_photos.store(empty, {"b": [1]})
     assert empty.groups.update().groups == 1
-    assert empty.groups.update(anew=True).groups == 1
+    assert empty.groups.update(again=True).groups == 1
 
 
 def test_an_empty_library_has_no_groups(empty: Library) -> None:
     assert empty.groups.update().groups == 0
-    assert empty.groups.update(anew=True).faces == 0
+    assert empty.groups.update(again=True).faces == 0
     assert empty.groups.page() == []
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_the_same_library_gives_the_same_groups(grouped: Library, groups_in: GroupsIn, anew: bool) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_the_same_library_gives_the_same_groups(grouped: Library, groups_in: GroupsIn, again: bool) -> None:
     before = groups_in(grouped)
-    done = grouped.groups.update(anew=anew)
+    done = grouped.groups.update(again=again)
     assert (done.moved, done.new_groups) == (0, 0)
     assert groups_in(grouped) == before
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_new_faces_join_and_form_groups(grouped: Library, groups_in: GroupsIn, anew: bool) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_new_faces_join_and_form_groups(grouped: Library, groups_in: GroupsIn, again: bool) -> None:
     invented_photos.store(grouped, {"d0": [3, 5], "d1": [5]})
     assert grouped.groups.ungrouped_faces == 3
-    done = grouped.groups.update(anew=anew)
-    assert (done.anew, done.moved) == (anew, 3)
+    done = grouped.groups.update(again=again)
+    assert (done.again, done.moved) == (again, 3)
     found = groups_in(grouped)
     assert found["g3"][1] == {*(f"b{n} 3" for n in range(4)), "d0 3"}
     assert found["g5"] == (None, {"d0 5", "d1 5"})
     assert grouped.groups.ungrouped_faces == 0
 
 
-def test_a_library_that_has_grown_much_is_grouped_anew(grouped: Library) -> None:
+def test_a_library_that_has_grown_much_is_grouped_again(grouped: Library) -> None:
     invented_photos.store(grouped, {f"d{n}": [5] for n in range(8)})
-    assert not grouped.groups.update().anew  # 25 of 17
+    assert not grouped.groups.update().again  # 25 of 17
     invented_photos.store(grouped, {"e": [6]})
-    assert grouped.groups.update().anew
+    assert grouped.groups.update().again
 
 
 def test_numbers_of_groups_are_never_used_again(grouped: Library) -> None:
@@ -85,15 +85,15 @@ def test_numbers_of_groups_are_never_used_again(grouped: Library) -> None:
     assert [group.id for group in grouped.groups.page()] == ["g1", "g2", "g3", "g5"]
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_a_saved_person_gives_their_name_to_their_group(
-    grouped: Library, groups_in: GroupsIn, anew: bool
+    grouped: Library, groups_in: GroupsIn, again: bool
 ) -> None:
     grouped.people.add("Carl", [Example(face_of(3, 99))])  # a portrait, of no photo in the library
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     assert groups_in(grouped)["g3"] == ("Carl", {f"b{n} 3" for n in range(4)})
     invented_photos.store(grouped, {"d0": [3]})
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     assert "d0 3" in groups_in(grouped)["g3"][1]
 
 
@@ -106,9 +106,9 @@ def test_undoing_that_somebody_was_saved_takes_the_name_from_their_group(grouped
     assert grouped.groups.get("g3").name == "Carl"
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_faces_of_a_named_group_stay_together_unless_refused(
-    grouped: Library, groups_in: GroupsIn, anew: bool
+    grouped: Library, groups_in: GroupsIn, again: bool
 ) -> None:
     # named although they look like two people, as a child and the adult it became
     invented_photos.store(grouped, {"d0": [8], "d1": [9]})
@@ -116,48 +116,48 @@ def test_faces_of_a_named_group_stay_together_unless_refused(
     eight, nine = (g for g, (_, faces) in groups_in(grouped).items() if faces & {"d0 8", "d1 9"})
     grouped.groups.name(eight, "Dora")
     grouped.groups.name(nine, "Dora", if_exists="add")
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     found = groups_in(grouped)
     assert {found[eight][0], found[nine][0]} == {"Dora"}
     grouped.people.reject("Dora", *place(grouped, "d1"))
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     assert [(name, faces) for name, faces in groups_in(grouped).values() if "d1 9" in faces] == [
         (None, {"d1 9"})
     ]
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_a_rejected_face_never_joins_the_person_again(
-    grouped: Library, groups_in: GroupsIn, anew: bool
+    grouped: Library, groups_in: GroupsIn, again: bool
 ) -> None:
     grouped.groups.name("g1", "Anna")
     grouped.people.reject("Anna", *place(grouped, "a0"))
     for _ in range(2):
-        grouped.groups.update(anew=anew)
+        grouped.groups.update(again=again)
         found = groups_in(grouped)
         assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
         assert [name for name, faces in found.values() if "a0 1" in faces] == [None]
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_a_confirmed_face_comes_to_the_persons_group(
-    grouped: Library, groups_in: GroupsIn, anew: bool
+    grouped: Library, groups_in: GroupsIn, again: bool
 ) -> None:
     grouped.groups.name("g1", "Anna")
     grouped.people.confirm("Anna", *place(grouped, "c0"))
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     found = groups_in(grouped)
     assert [name for name, faces in found.values() if "c0 4" in faces] == ["Anna"]
     assert "g4" not in found or found["g4"][0] == "Anna"
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("again", [False, True])
 def test_a_hidden_group_stays_hidden_and_takes_new_faces(
-    grouped: Library, groups_in: GroupsIn, anew: bool
+    grouped: Library, groups_in: GroupsIn, again: bool
 ) -> None:
     grouped.groups.hide(["g3", "g4"])
     invented_photos.store(grouped, {"d0": [3], "d1": [4]})
-    grouped.groups.update(anew=anew)
+    grouped.groups.update(again=again)
     assert [(g.id, g.faces) for g in grouped.groups.page("hidden")] == [("g3", 5), ("g4", 2)]
 
 
@@ -166,7 +166,7 @@ def test_merged_people_have_the_groups_of_both(grouped: Library) -> None:
     grouped.groups.name("g3", "Ann")
     grouped.people.merge("Anna", ["Ann"], "merge")
     assert {g.name for g in (grouped.groups.get("g1"), grouped.groups.get("g3"))} == {"Anna"}
-    grouped.groups.update(anew=True)
+    grouped.groups.update(again=True)
     assert [g.id for g in grouped.groups.page("named")] == ["g1", "g3"]
     grouped.people.undo()
     assert grouped.groups.get("g3").name == "Ann"
@@ -186,7 +186,7 @@ def test_what_is_said_while_faces_are_grouped_counts(
         return found
 
     monkeypatch.setattr(grouping, "_cluster_faces", meanwhile)
-    grouped.groups.update(anew=True)
+    grouped.groups.update(again=True)
     found = groups_in(grouped)
     assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
     assert grouped.groups.get("g3").hidden

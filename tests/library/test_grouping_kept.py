@@ -38,7 +38,7 @@ def test_faces_stay_in_their_groups_when_photos_are_indexed_again(
     restore(grouped, "c0", [4], bytes([1] * 16))
     assert groups_in(grouped) == before
     assert grouped.groups.get("g4").hidden
-    grouped.groups.update(anew=True)
+    grouped.groups.update(again=True)
     assert groups_in(grouped) == before
     assert grouped.check() == []
 
@@ -159,5 +159,5 @@ def test_exported_people_name_their_groups_in_another_library(
 def test_a_damaged_quality_does_not_keep_faces_from_being_grouped(grouped: Library) -> None:
     with grouped.database.writing() as db:
         db.execute("UPDATE faces SET quality = 'nothing' WHERE photo = 1")
-    assert grouped.groups.update(anew=True).groups == 4
+    assert grouped.groups.update(again=True).groups == 4
     assert np.isfinite([group.faces for group in grouped.groups.page()]).all()

@@ -46,7 +46,7 @@ def search(library: Library) -> None:
 
 
 def discover(library: Library) -> None:
-    assert not library.groups.update(anew=True).interrupted
+    assert not library.groups.update(again=True).interrupted
 
 
 def edit(library: Library) -> None:

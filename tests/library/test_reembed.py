@@ -132,7 +132,7 @@ def test_a_second_call_has_nothing_to_do(place: Path, bgr: str) -> None:
     assert (place / "library.db").stat().st_ino == file
 
 
-def test_a_model_whose_file_has_changed_is_the_reason_to_describe_anew(photos: Path, tmp_path: Path) -> None:
+def test_a_model_whose_file_has_changed_is_the_reason_to_describe_again(photos: Path, tmp_path: Path) -> None:
     path = write_small_model(tmp_path / "own.onnx")
     entry = str(write_model_entry(path, name="own", dim=24))
     with Library.create(tmp_path / "mine", FaceSettings(descriptor=entry)) as library:
@@ -198,7 +198,7 @@ def test_photos_that_were_indexed_again_meanwhile_are_described_again(
         assert len(descriptors(library)["alone.jpg"]) == 2
 
 
-def test_another_model_begins_anew(place: Path, opened: Callable[[], Library], bgr: str, small: str) -> None:
+def test_another_model_begins_again(place: Path, opened: Callable[[], Library], bgr: str, small: str) -> None:
     seen: list[IndexProgress] = []
     Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2)
     report = Library.reembed(place, small, workers=0)

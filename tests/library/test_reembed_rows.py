@@ -78,14 +78,14 @@ def test_a_log_that_was_cut_short_costs_work_and_nothing_else(tmp_path: Path, cu
         assert made.only(stored) == set(stored)
 
 
-def test_an_index_of_other_settings_is_begun_anew(tmp_path: Path) -> None:
+def test_an_index_of_other_settings_is_begun_again(tmp_path: Path) -> None:
     stored = filled(tmp_path)
     with NewIndex(tmp_path, FaceSettings(min_face=60), 128) as made:
         assert made.only(stored) == set()
         assert not list(made.index.items())
 
 
-def test_one_that_was_not_finished_being_made_is_begun_anew(tmp_path: Path) -> None:
+def test_one_that_was_not_finished_being_made_is_begun_again(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "reembedded" / "model.json").unlink()
     with NewIndex(tmp_path, SETTINGS, 128) as made:

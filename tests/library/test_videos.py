@@ -187,7 +187,7 @@ def test_kinds_can_be_told_apart_and_videos_ranked(
             Conditions(kind="film")
 
 
-def test_the_people_of_shots_can_be_described_anew_unless_the_video_changed(
+def test_the_people_of_shots_can_be_described_again_unless_the_video_changed(
     place: Path, library: Library
 ) -> None:
     video = place / "photos/films/party.mp4"

@@ -67,7 +67,7 @@ def test_a_ranking_is_found_by_its_query_commit_and_library(library: Library) ->
     assert kept.get(b"query", ranking.commit, library) is ranking
     assert kept.get(b"other", ranking.commit, library) is None
     assert kept.get(b"query", ranking.commit + 1, library) is None
-    with Library.open(library.path) as again:  # as after all was forgotten and begun anew
+    with Library.open(library.path) as again:  # as after all was forgotten and begun again
         assert kept.get(b"query", ranking.commit, again) is None
     kept.clear()
     assert kept.get(b"query", ranking.commit, library) is None

@@ -170,7 +170,7 @@ def test_a_face_has_a_picture_that_is_kept(own: TestClient) -> None:
 
 
 def test_grouping_runs_in_the_background(own: TestClient) -> None:
-    started = own.post(f"{API}/groups/discover", json={"anew": True})
+    started = own.post(f"{API}/groups/discover", json={"again": True})
     assert started.status_code == 202
     assert own.get(f"{API}/index/events?once=true").status_code == 200  # ends with the run
     state = own.get(f"{API}/index").json()

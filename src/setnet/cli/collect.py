@@ -132,7 +132,7 @@ def run_all(
     call: Call,
     run: RunArgument,
     again: Annotated[
-        str | None, option("Do this step anew, as after photos were added.", metavar="STEP")
+        str | None, option("Do this step again, as after photos were added.", metavar="STEP")
     ] = None,
     workers: WorkersOption = None,
 ) -> Result:
@@ -238,7 +238,7 @@ def calibrate(
     ]
     columns = ["threshold", "in use", "precision", "suggested", "precision of it"]
     text = f"measured on {found.portraits:,} portraits of {found.people:,} people"
-    remarks = ["the run has these thresholds now: `setnet collect run` labels anew"] if apply else []
+    remarks = ["the run has these thresholds now: `setnet collect run` labels again"] if apply else []
     return Result(found, Rows(columns, rows, right=columns[1:]), text, remarks=remarks)
 
 

@@ -44,8 +44,8 @@ GroupIds = Annotated[list[str], argument("GROUP")]
 @command(app, panel=_PANEL, interrupted="the groups are as they were")
 def discover(
     call: Call,
-    anew: Annotated[
-        bool, option("Group all faces again but those of named and hidden groups.", "--anew")
+    again: Annotated[
+        bool, option("Group all faces again but those of named and hidden groups.", "--again")
     ] = False,
     min_faces: Annotated[int, option("List groups of at least this many faces.", min=1, metavar="N")] = 2,
     every: Annotated[bool, option("List named and hidden groups too.", "--all")] = False,
@@ -61,7 +61,7 @@ def discover(
     from setnet.library import group_sheet
 
     groups = call.library.groups
-    groups.update(anew=anew, progress=call.bar.show)
+    groups.update(again=again, progress=call.bar.show)
     call.bar.stop()
     listed = groups.page("all" if every else "unnamed", min_faces)
     if sheet is not None:

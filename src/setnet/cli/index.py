@@ -1,4 +1,4 @@
-"""`setnet index`: find the faces in folders of photos, once or as they change, or describe them anew."""
+"""`setnet index`: find the faces in folders of photos, once or as they change, or describe them again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def index(
     reembed: Annotated[
         bool,
         option(
-            "Describe the known faces anew, by the model of --descriptor; names and corrections stay.",
+            "Describe the known faces again, by the model of --descriptor; names and corrections stay.",
             "--reembed",
         ),
     ] = False,
@@ -166,7 +166,7 @@ class _Runs:
         return report
 
     def reembed(self, descriptor: str | None) -> None:
-        """Describe all faces anew, and print what was done."""
+        """Describe all faces again, and print what was done."""
         from setnet.library import Library
 
         with ProgressBar(silent=self.json) as bar:
@@ -258,7 +258,7 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
 
 
 def _check_reembed_options(**given: object) -> None:
-    """Raise for options that have no meaning when faces are described anew."""
+    """Raise for options that have no meaning when faces are described again."""
     for name, value in given.items():
         if value:
             option = name if name.isupper() else f"--{name.replace('_', '-')}"

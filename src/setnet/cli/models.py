@@ -117,10 +117,10 @@ def calibrate(
 
     The models that setnet names have their numbers; one of your own is judged like the default until it has
     them too. They are fitted to one half of the people and measured on the other: LFW's fixed halves if these
-    are its people, else random ones. New libraries use them, and those described anew.
+    are its people, else random ones. New libraries use them, and those described again.
 
     A metric is an offset that is subtracted from every descriptor: more of a person's faces are then found at
-    the same rate of false matches. Libraries of the model are then to be described anew (`setnet index
+    the same rate of false matches. Libraries of the model are then to be described again (`setnet index
     --reembed`).
     """
     from setnet.evaluate import divided, read_people

@@ -379,7 +379,7 @@ def by_person(
     draws: int = 2000,
     seed: int = 0,
 ) -> float:
-    """Return the upper bound of a rate when what concerns one person comes together: people are drawn anew.
+    """Return the upper bound of a rate when what concerns one person comes together: people are drawn again.
 
     A bootstrap of people; where none has an event it says 0, and `clopper_pearson` says more.
     """

@@ -144,7 +144,7 @@ def people_draws(values: Sequence[Floats], people: Sequence[Groups]) -> Floats:
 
 
 def _resampled(values: Floats, people: Groups, times: int, rng: np.random.Generator) -> Floats:
-    """Return (DRAWS, times) means of a world's values, its people drawn anew for each."""
+    """Return (DRAWS, times) means of a world's values, its people drawn again for each."""
     members = [np.asarray(query).tolist() for query in people]
     known = sorted({person for query in members for person in query})
     place = {person: number for number, person in enumerate(known)}

@@ -77,7 +77,7 @@ def forget_adapted(sha256: str) -> None:
 class _PooledSession:
     """A session with a memory pool, which each run empties again.
 
-    Without a pool a run gets its large tensors from the system anew, which takes a third of its time; a pool
+    Without a pool a run gets its large tensors from the system again, which takes a third of its time; a pool
     that is never emptied keeps what the largest photo needed.
     """
 

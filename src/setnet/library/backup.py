@@ -60,7 +60,7 @@ def stage_new_state(library: Path) -> Iterator[None]:
         lock = FileLock(library / LOCK)
     except LockedError:
         raise LockedError(
-            f"the library in {display_path(library)} is being repaired, restored, described anew or backed "
+            f"the library in {display_path(library)} is being repaired, restored, described again or backed "
             "up to: try again later"
         ) from None
     try:

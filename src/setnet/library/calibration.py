@@ -150,7 +150,7 @@ def fit_score_calibration(
         Faces of worse copies of the photos: with `faces`, they tell what quality costs.
     prior
         A model that counts as some faces more, for sources of few people. Without one, the tail is the upper
-        95 % bound of what was seen, people drawn anew: a tail that is too heavy costs some recall, one that
+        95 % bound of what was seen, people drawn again: a tail that is too heavy costs some recall, one that
         is too light costs false matches.
     sample
         Faces among which people are searched; an even choice of `faces` by default. What strangers are like

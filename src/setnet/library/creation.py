@@ -194,7 +194,7 @@ def check_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path
             option = "--" + name.replace("_", "-")
             other = f"index into another library (--library DIR {option} {value})"
             if name == "descriptor":
-                other += f", or describe all its faces anew (--reembed {option} {value})"
+                other += f", or describe all its faces again (--reembed {option} {value})"
             raise InvalidInputError(
                 f"the library in {display_path(path)} was made with {option} {own[name]}, not {value}: faces "
                 f"found in two ways do not compare. Leave {option} out, or {other}"
@@ -208,7 +208,7 @@ def check_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
         raise ModelError(
             f"the model {settings.descriptor!r} on this machine is not the one this library was made with "
             f"({_short(model_fingerprint(settings))} in place of {_short(made_with)}): descriptors of two "
-            "models or metrics do not compare. Put the old model file back, or describe the faces anew: "
+            "models or metrics do not compare. Put the old model file back, or describe the faces again: "
             "`setnet index --reembed`"
         )
 

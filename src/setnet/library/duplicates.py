@@ -192,7 +192,7 @@ class PhotoCache:
 
 
 def _open_cache(path: Path) -> tuple[sqlite3.Connection, _Rows]:
-    """Return the database and its rows; one that is damaged, or of another vocabulary, is made anew."""
+    """Return the database and its rows; one that is damaged, or of another vocabulary, is made again."""
     shipped = zlib.crc32(files(__package__).joinpath(SHIPPED).read_bytes()) >> 1  # fits a signed number
     for _ in range(2):
         make_private(path)

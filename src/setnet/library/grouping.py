@@ -239,8 +239,8 @@ class LinkedFaces:
     is_new: NDArray[np.bool_]
 
 
-def link_known_faces(faces: LibraryFaces, known: KnownLabels, *, anew: bool) -> LinkedFaces:
-    """Return the faces with what is known of them; `anew` gives up all groups but named and hidden ones.
+def link_known_faces(faces: LibraryFaces, known: KnownLabels, *, again: bool) -> LinkedFaces:
+    """Return the faces with what is known of them; `again` gives up all groups but named and hidden ones.
 
     A unit is a group, or all that is known of a person beside their groups: portraits, and faces that were
     confirmed and are in no group of theirs. Units of a person have one name; a hidden group has its own, so
@@ -248,7 +248,7 @@ def link_known_faces(faces: LibraryFaces, known: KnownLabels, *, anew: bool) -> 
     """
     fixed, examples = known.fixed, len(known.examples)
     labelled = (fixed == 0) & (known.label != 0)
-    kept = fixed if anew else np.where(fixed > 0, fixed, np.where(_is_loose(known), 0, known.group))
+    kept = fixed if again else np.where(fixed > 0, fixed, np.where(_is_loose(known), 0, known.group))
     key = np.concatenate([np.where(labelled, -known.label, kept), -known.example_person])
     values, unit = np.unique(key, return_inverse=True)
     unit = unit.astype(np.int64)
@@ -443,7 +443,7 @@ _KEY = "grouping"  # of the table `meta`
 
 @dataclass(frozen=True, slots=True)
 class LastGrouping:
-    """When faces were grouped last, in seconds since 1970, and how many there were at the last anew."""
+    """When faces were grouped last, in seconds since 1970, and how many there were at the last again."""
 
     at: float
     faces: int
@@ -462,7 +462,7 @@ class LastGrouping:
         db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, json.dumps(asdict(self))))
 
 
-# Early decisions weigh too much once there are so many times more faces than when all were grouped anew.
+# Early decisions weigh too much once there are so many times more faces than when all were grouped again.
 GROWTH = 1.5
 
 
@@ -478,8 +478,8 @@ class GroupingReport:
         How many groups there were not before.
     moved
         How many faces came into a group, or from one into another.
-    anew
-        Whether all faces were grouped anew, but those of named and hidden groups.
+    again
+        Whether all faces were grouped again, but those of named and hidden groups.
     interrupted
         Whether it was stopped: the groups are as they were.
     """
@@ -488,7 +488,7 @@ class GroupingReport:
     groups: int = 0
     new_groups: int = 0
     moved: int = 0
-    anew: bool = False
+    again: bool = False
     interrupted: bool = False
     seconds: float = 0.0
 
@@ -498,7 +498,7 @@ def group_library(
     index: SetIndex,
     model: ScoreCalibration,
     *,
-    anew: bool = False,
+    again: bool = False,
     progress: OnProgress | None = None,
 ) -> GroupingReport:
     """Group the faces of a library that nobody else is writing photos to.
@@ -510,16 +510,16 @@ def group_library(
         last = LastGrouping.of(db)
         faces = LibraryFaces.read(db, index, model)
         known = KnownLabels.read(db, faces)
-    anew = anew or last is None or len(faces) > GROWTH * last.faces
+    again = again or last is None or len(faces) > GROWTH * last.faces
     expected = NonMatchScores.expected(index.logistic.threshold)
-    clusters = _cluster_faces(link_known_faces(faces, known, anew=anew), expected, anew, progress)
+    clusters = _cluster_faces(link_known_faces(faces, known, again=again), expected, again, progress)
     with database.writing() as db:
         now = KnownLabels.read(db, faces)
         assignment = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
         moved, new = _store_groups(db, faces.numbers, now.group, assignment)
-        LastGrouping(time.time(), len(faces) if anew or last is None else last.faces).store(db)
+        LastGrouping(time.time(), len(faces) if again or last is None else last.faces).store(db)
         (groups,) = db.execute("SELECT count(*) FROM face_groups").fetchone()
-    return GroupingReport(len(faces), groups, new, moved, anew, seconds=time.monotonic() - begun)
+    return GroupingReport(len(faces), groups, new, moved, again, seconds=time.monotonic() - begun)
 
 
 def _claims(db: sqlite3.Connection, clusters: NDArray[np.int64], known: KnownLabels) -> dict[int, int]:
@@ -530,9 +530,9 @@ def _claims(db: sqlite3.Connection, clusters: NDArray[np.int64], known: KnownLab
 
 
 def _cluster_faces(
-    linked: LinkedFaces, expected: NonMatchScores, anew: bool, progress: OnProgress | None
+    linked: LinkedFaces, expected: NonMatchScores, again: bool, progress: OnProgress | None
 ) -> NDArray[np.int64]:
-    if anew:
+    if again:
         return group_faces(linked.faces, expected, progress)[0]
     return join_faces(linked.faces, linked.is_new, expected, progress)
 

@@ -23,7 +23,6 @@ from setnet.engine.linkage import Clusters
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces
-from setnet.library.grouping import GroupingReport, LastGrouping, LibraryFaces, group_library
 from setnet.library.paths import as_path, display_path
 from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (
@@ -53,6 +52,7 @@ from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.clustering import OnProgress
+    from setnet.library.grouping import GroupingReport
     from setnet.library.library import Library
 
 Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
@@ -313,6 +313,8 @@ class Groups:
     @property
     def grouped_at(self) -> float | None:
         """When faces were grouped last, in seconds since 1970; None when they never were."""
+        from setnet.library.grouping import LastGrouping
+
         with self._database.reading() as db:
             last = LastGrouping.of(db)
         return None if last is None else last.at
@@ -332,7 +334,7 @@ class Groups:
     def update(
         self,
         *,
-        anew: bool = False,
+        again: bool = False,
         progress: OnProgress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
@@ -340,8 +342,8 @@ class Groups:
 
         Parameters
         ----------
-        anew
-            Group all faces anew, but those of named and hidden groups, which stay together.
+        again
+            Group all faces again, but those of named and hidden groups, which stay together.
         progress
             Called now and then with what is being done, how much of it is done, and of how much.
         should_stop
@@ -349,18 +351,19 @@ class Groups:
         """
         with self._library._locked():
             return self.group_into(
-                self._library.set_index, anew=anew, progress=progress, should_stop=should_stop
+                self._library.set_index, again=again, progress=progress, should_stop=should_stop
             )
 
     def group_into(
         self,
         index: SetIndex,
         *,
-        anew: bool = False,
+        again: bool = False,
         progress: OnProgress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
         """Do what `update` does, inside a run that holds the lock and has this index open."""
+        from setnet.library.grouping import GroupingReport, group_library
 
         class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
             pass
@@ -372,7 +375,9 @@ class Groups:
                 progress(stage, done, total)
 
         try:
-            return group_library(self._database, index, self._library.matching.model, anew=anew, progress=say)
+            return group_library(
+                self._database, index, self._library.matching.model, again=again, progress=say
+            )
         except Stopped:
             return GroupingReport(interrupted=True)
 
@@ -638,6 +643,8 @@ class _GroupMeans:
     @classmethod
     def of(cls, library: Library, kept: _GroupMeans | None) -> _GroupMeans:
         """Return the means of a library's groups, those that are `kept` if they are of the last grouping."""
+        from setnet.library.grouping import LibraryFaces
+
         state = library.groups.grouped_at, len(library.set_index)
         if kept is not None and kept.state == state:
             return kept

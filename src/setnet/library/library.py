@@ -313,7 +313,7 @@ class Library:
 
     @staticmethod
     def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:
-        """Describe all faces of a library anew by another descriptor model; names and corrections stay.
+        """Describe all faces of a library again by another descriptor model; names and corrections stay.
 
         Faces are not looked for again. Until all are described, searches use the old descriptors; the same
         call goes on with a run that was interrupted. Then the new state replaces the old one, which is kept

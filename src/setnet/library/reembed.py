@@ -127,7 +127,7 @@ class ReembedReport:
 
 
 def reembed(library: Library, descriptor: str | None, options: RunOptions) -> ReembedReport:
-    """Describe all faces of a library anew; `setnet.library.Library.reembed` says what it means."""
+    """Describe all faces of a library again; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
     with storage_errors(library.path), library._locked():
         made_with = library.photos.meta("model")
@@ -199,7 +199,7 @@ class _ReembedRun:
         if gone and not self._options.agree_to_prune(len(gone), len(wanted)):
             raise InvalidInputError(
                 f"{len(gone):,} of {len(wanted):,} photos are not where they were, so their faces cannot be "
-                f"described anew (the first is {display_path(gone[0][1])}). If a disk is not mounted, mount "
+                f"described again (the first is {display_path(gone[0][1])}). If a disk is not mounted, mount "
                 "it; if they were moved, `setnet index` finds them again; if they are gone for good, --prune "
                 "removes them from the library (with --yes if they are more than a tenth)"
             )
@@ -304,7 +304,7 @@ _ABOUT, _LOG = "model.json", "photos.log"
 
 
 class NewIndex:
-    """The new index of a library and what is in it already; begun anew when it is of other settings.
+    """The new index of a library and what is in it already; begun again when it is of other settings.
 
     An item counts as described once a line of `photos.log` says so, with the moment at which the photo's
     faces were stored: when a photo has been indexed again since, its faces are described again.

@@ -206,7 +206,7 @@ class FaceSource(LabelledSource):
 class FacePhotos(FaceSource):
     """Photos with one labelled face each, read when needed and cut as at run time.
 
-    Where the faces are is kept in `places`, a file; without it, it is found anew each time.
+    Where the faces are is kept in `places`, a file; without it, it is found again each time.
     """
 
     def __init__(

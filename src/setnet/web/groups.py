@@ -35,9 +35,9 @@ _FACE_KEY = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?(e[+]?[0-9]{1,3})?_[0-9]{1,18}$"
 class DiscoverQuery(Strict):
     """How to group."""
 
-    anew: Annotated[bool, Field(description="Group all faces again but those of named and hidden groups")] = (
-        False
-    )
+    again: Annotated[
+        bool, Field(description="Group all faces again but those of named and hidden groups")
+    ] = False
 
 
 class GroupName(Strict):
@@ -95,7 +95,7 @@ async def discover(query: DiscoverQuery, state: State) -> Response:
 
     `/index` and `/index/events` tell how far it is; it is refused with 409 while a run is under way.
     """
-    return reply(state.index_job.start_grouping(anew=query.anew).to_dict(), 202)
+    return reply(state.index_job.start_grouping(again=query.again).to_dict(), 202)
 
 
 @routes.get("/groups/{group_id}")

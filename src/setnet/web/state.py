@@ -181,9 +181,9 @@ class IndexJob:
         agreed = prune if prune_many or not prune else is_few
         return self._start(folders, lambda: self._run(list(folders), agreed, retry))
 
-    def start_grouping(self, *, anew: bool = False) -> JobState:
+    def start_grouping(self, *, again: bool = False) -> JobState:
         """Begin to group faces; refused while a run is under way."""
-        return self._start((), lambda: self._group(anew))
+        return self._start((), lambda: self._group(again))
 
     def _start(self, folders: Sequence[str], run: Callable[[], None]) -> JobState:
         with self._lock:
@@ -223,12 +223,12 @@ class IndexJob:
             )
             self._change(state="stopped" if report.interrupted else "done", report=report)
 
-    def _group(self, anew: bool) -> None:
+    def _group(self, again: bool) -> None:
         def tell(stage: str, done: int, total: int) -> None:
             self._report(IndexProgress("grouping faces", done, total, 0, 0, 0, 0.0))
 
         with self._failures(), self._library.reading() as library:
-            report = library.groups.update(anew=anew, progress=tell, should_stop=self._stop.is_set)
+            report = library.groups.update(again=again, progress=tell, should_stop=self._stop.is_set)
             self._change(state="stopped" if report.interrupted else "done", grouping=report)
 
     @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from setnet.cli.help_pages import ENVIRONMENT
 from setnet.engine.kernels import backend, reference
 from tests.engine.kernels.cases import write_cases
 
@@ -90,7 +91,7 @@ def test_the_whole_extension_compiles_for_arm(source: Path, tmp_path: Path) -> N
 
 def test_the_docs_name_every_level() -> None:
     table = (C / "levels.c").read_text(encoding="utf-8")
-    page = (Path(__file__).parents[3] / "docs" / "hooks" / "reference.py").read_text(encoding="utf-8")
+    page = ENVIRONMENT["SETNET_KERNELS"]
     names = re.findall(r'\{"(\w+)", scan8_', table)
     assert set(backend.kernels.levels()) <= {*names, "reference"}
     assert [name for name in [*names, "reference"] if f"`{name}`" not in page] == []

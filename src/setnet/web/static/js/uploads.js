@@ -1,5 +1,5 @@
 // The files of uploaded faces, kept by this browser: the server remembers a face for half an hour and forgets it when it is
-// started anew; the page then sends the file again.
+// started again; the page then sends the file again.
 
 import { api } from "./api.js";
 

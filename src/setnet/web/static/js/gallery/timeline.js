@@ -21,7 +21,7 @@ export class Timeline {
     const isSame = total === this.total && months.length === this.months.length && months.every(({ photos }, number) => this.months[number].hits.length === photos);
     if (isSame && total) return;
     const known = new Map(before.map((hit) => [hit.photo.id, hit]));
-    this.known = known; // so that photos that stay are not drawn anew
+    this.known = known; // so that photos that stay are not drawn again
     this.total = total;
     this.months = months.map(({ month, photos }) => ({ title: shortMonth(month), name: monthName(month), note: "", hits: new Array(photos) }));
     let from = 0;

@@ -115,7 +115,7 @@ export class IndexView {
     const gone = `${plural(count, "photo")} of the library can no longer be found`;
     if (!refused) return h("p", { class: "notice" }, `${gone}. Tick “Remove photos whose files are gone” to drop them.`);
     const remove = async () => {
-      const sure = await confirmed({ title: `Remove ${plural(count, "photo")}?`, text: "What is known of them is deleted from this machine. If their files come back, they are looked at anew.", action: "Remove", danger: true });
+      const sure = await confirmed({ title: `Remove ${plural(count, "photo")}?`, text: "What is known of them is deleted from this machine. If their files come back, they are looked at again.", action: "Remove", danger: true });
       if (sure) this.start(job.folders, { prune: true, pruneMany: true });
     };
     return h("div", { class: "notice", id: "prune-refused" }, h("p", {}, `${gone}: more than a tenth of all, so none was removed. Was a folder moved, or is a disk missing?`),
