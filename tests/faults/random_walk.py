@@ -175,7 +175,7 @@ class LibraryStore:
         return state["photos"], {name: len(photos) for name, photos in state["people"].items()}
 
     def contents(self, root: Path) -> Any:
-        found = library_contents(root)
+        found = library_contents(root, adds_b=True)
         return sorted(found["photos"]), found["people"]
 
 

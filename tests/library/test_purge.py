@@ -101,6 +101,14 @@ def test_forgetting_empties_the_quarantine(library: Library, photos: Path) -> No
     assert not anywhere(library.path, b"an old descriptor")
 
 
+def test_what_a_killed_run_left_of_a_photo_can_be_forgotten(library: Library, photos: Path) -> None:
+    with pytest.raises(InvalidInputError, match="knows no photo"):
+        library.forget(["/elsewhere/new.jpg"])
+    (library.path / "index" / "segments" / "00000099.seg").write_bytes(b"a descriptor of new.jpg")
+    assert library.forget(["/elsewhere/new.jpg"]) == 0
+    assert not anywhere(library.path, b"a descriptor of new.jpg")
+
+
 def test_a_forgotten_folder_takes_the_folders_inside_it_along(library: Library, photos: Path) -> None:
     library.index([photos.parent], workers=0)
     assert library.folders == [photos.parent, photos]

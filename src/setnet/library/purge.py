@@ -18,7 +18,7 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.faces import Box
 from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, reference_of
-from setnet.library.paths import FILES, FOLDERS, display_path, is_below, resolve_path
+from setnet.library.paths import FILES, FOLDERS, INDEX, QUARANTINE, display_path, is_below, resolve_path
 from setnet.library.person import Person, key_of, require_person
 from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
@@ -148,10 +148,11 @@ def forget(database: Database, index: SetIndex, paths: Sequence[str | os.PathLik
     """Remove photos, or all photos below folders, from every file of the library; return how many.
 
     Examples of people that come from these photos go too, whether or not the photos were indexed, and what
-    was confirmed or refused in them.
+    was confirmed or refused in them. So do files of runs that were killed, which may be about any photo.
     """
     writer = PhotoWriter(database, index)
-    was_killed = writer.recover()
+    aside = database.path.parent / INDEX / QUARANTINE
+    was_killed = writer.recover() or (aside.is_dir() and any(aside.iterdir()))
     roots = [resolve_path(path) for path in paths]
     with database.writing() as db:  # in one step: after a kill the next run does the rest
         ids = _below(db, roots)
