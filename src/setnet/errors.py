@@ -33,7 +33,7 @@ class NotAnIndexError(SetNetError):
 
 
 class VersionError(SetNetError):
-    """The files were written by a newer setnet than this one."""
+    """The files were written by another version of setnet, which this one cannot read."""
 
 
 class StorageError(SetNetError):

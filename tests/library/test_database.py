@@ -14,11 +14,12 @@ from setnet.library import Example, Library
 from setnet.library.database import Database
 
 
-def test_a_library_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "remedy"), [(99, "update setnet"), (1, "into a new library")])
+def test_a_library_of_another_version_is_refused(tmp_path: Path, version: int, remedy: str) -> None:
     Database(tmp_path / "library.db").close()
     with sqlite3.connect(tmp_path / "library.db") as db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(VersionError, match=r"format 99.*update setnet"):
+        db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(VersionError, match=rf"format {version}, .*{remedy}"):
         Database(tmp_path / "library.db")
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from setnet.errors import StorageError
 from setnet.library import Library, schema
 from setnet.library.database import Database
-from setnet.library.schema import MIGRATIONS, Counts, count_problems, read_counts, recount
+from setnet.library.schema import FIRST_FORMAT, MIGRATIONS, Counts, count_problems, read_counts, recount
 
 SECOND = "CREATE TABLE moods (id INTEGER PRIMARY KEY);\nINSERT INTO moods VALUES (7);\n"
 
@@ -41,13 +41,13 @@ def stored(tmp_path: Path) -> Path:
 def test_a_library_is_brought_to_the_next_version_when_it_is_opened(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tables(stored) == (1, False)
+    assert tables(stored) == (FIRST_FORMAT, False)
     monkeypatch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, SECOND))
     database = Database(stored)
     assert database.connection.execute("SELECT id FROM moods").fetchall() == [(7,)]
     assert database.connection.execute("SELECT value FROM meta").fetchall() == [("b",)]
     database.close()
-    assert tables(stored) == (2, True)
+    assert tables(stored) == (FIRST_FORMAT + 1, True)
 
 
 def test_a_migration_that_fails_at_its_end_leaves_the_library_as_it_was(
@@ -58,7 +58,7 @@ def test_a_migration_that_fails_at_its_end_leaves_the_library_as_it_was(
         patch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, broken))
         with pytest.raises(StorageError, match="nowhere"):
             Database(stored)
-    assert tables(stored) == (1, False)
+    assert tables(stored) == (FIRST_FORMAT, False)
     Database(stored).close()
 
 

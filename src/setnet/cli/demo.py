@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import PortOption, make_app, option
 from setnet.cli.output import say
+from setnet.errors import VersionError
 
 if TYPE_CHECKING:
     from setnet.cli.demo_album import AlbumPhoto, DemoQuery
@@ -49,6 +50,11 @@ def demo(
     portraits = _copy_portraits(place / "portraits")
     call.tell(f"  {len(photos)} photos in {album} ({perf_counter() - start:.1f} s)")
     call.tell("Finding the faces in them ...")
+    try:
+        Library.open_or_create(place / "library").close()
+    except VersionError as error:  # of an earlier demo: it has nothing but what a demo makes
+        call.tell(f"  {error}: the demo makes its library again")
+        shutil.rmtree(place / "library")
     with Library.open_or_create(place / "library") as library:
         report = library.index([album], prune=True, progress=call.bar.show_index)
         call.bar.stop()

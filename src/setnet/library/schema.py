@@ -499,6 +499,7 @@ _TRIGGERS = (
 )
 
 # Never edit a migration that was released: add one.
+FIRST_FORMAT = 2  # what the first of the migrations makes; 1 was never released
 MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS + _CHANGES_FEED + _TRIGGERS,)
 
 
@@ -506,19 +507,19 @@ def migrate(db: sqlite3.Connection) -> None:
     """Bring a library's database to this version, in one transaction; nothing to do costs no lock."""
     if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION_ID):
         raise NotAnIndexError("library.db is a database of another program: choose another --library")
-    if _version(db) == len(MIGRATIONS):
+    latest = FIRST_FORMAT + len(MIGRATIONS) - 1
+    if _version(db) == latest:
         return
     with transaction(db):
         version = _version(db)  # again: another process may have been first
-        if version > len(MIGRATIONS):
-            raise VersionError(
-                f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
-            )
-        for script in MIGRATIONS[version:]:
+        if version > latest or 0 < version < FIRST_FORMAT:
+            remedy = "update setnet" if version > latest else "index the photos into a new library"
+            raise VersionError(f"the library has format {version}, this setnet reads {latest}: {remedy}")
+        for script in MIGRATIONS[version - FIRST_FORMAT + 1 if version else 0 :]:
             for statement in script.split(";\n"):  # a trigger has semicolons inside
                 db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute(f"PRAGMA user_version = {latest}")
 
 
 def schema_problems(db: sqlite3.Connection) -> list[str]:
