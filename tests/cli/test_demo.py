@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ pytest.importorskip("openpeople", reason="the demo's synthetic people are needed
 from setnet.cli import demo_album as album_module
 from setnet.cli.demo_album import PEOPLE, album, bust, make_album, ndcg_at_10, three_queries
 from setnet.errors import InvalidInputError
-from setnet.library import find_duplicates
+from setnet.library import Library, find_duplicates
+from tests.support.command_line import called
 
 
 def test_the_album_is_the_same_everywhere_and_varied() -> None:
@@ -91,3 +94,12 @@ def test_the_demo_answers_its_questions(demo: Any) -> None:
     assert find_duplicates([demo.place / "demo" / "album"], workers=0) == [], (
         "one person in two photos makes no copies"
     )
+
+
+def test_a_library_of_another_version_in_a_folder_that_was_named_stays(tmp_path: Path) -> None:
+    Library.create(tmp_path / "library").close()
+    with closing(sqlite3.connect(tmp_path / "library" / "library.db")) as db:
+        db.execute("PRAGMA user_version = 1")
+    before = (tmp_path / "library" / "library.db").read_bytes()
+    assert "has format 1" in called("demo", "--folder", tmp_path, code=2)[1]
+    assert (tmp_path / "library" / "library.db").read_bytes() == before

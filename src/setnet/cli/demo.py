@@ -43,6 +43,13 @@ def demo(
 
     place = (folder or call.place.parent / "demo").expanduser().absolute()
     album = place / "album"
+    try:
+        Library.open_or_create(place / "library").close()
+    except VersionError as error:
+        if folder is not None:  # there may be a library that is not the demo's
+            raise
+        call.tell(f"{error}: the demo makes its library again")
+        shutil.rmtree(place / "library")
     start = perf_counter()
     call.tell("Composing an album of group photos from ten synthetic people ...")
     photos = make_album(album, call.bar.show)
@@ -50,11 +57,6 @@ def demo(
     portraits = _copy_portraits(place / "portraits")
     call.tell(f"  {len(photos)} photos in {album} ({perf_counter() - start:.1f} s)")
     call.tell("Finding the faces in them ...")
-    try:
-        Library.open_or_create(place / "library").close()
-    except VersionError as error:  # of an earlier demo: it has nothing but what a demo makes
-        call.tell(f"  {error}: the demo makes its library again")
-        shutil.rmtree(place / "library")
     with Library.open_or_create(place / "library") as library:
         report = library.index([album], prune=True, progress=call.bar.show_index)
         call.bar.stop()
