@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import csv
 import os
 import shutil
 import sys
@@ -15,15 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from setnet.collect import (
-    AnnotationQueue,
-    Answer,
-    CollectRun,
-    Question,
-    calibrate_rules,
-    run_all,
-    run_step,
-)
+from setnet.collect import AnnotationQueue, Answer, CollectRun, Question, run_all
 from setnet.collect.result import final_rows
 from setnet.collect.search import name_pairs
 from setnet.durable import storage_errors
@@ -178,7 +170,8 @@ def compose_archive(
             people = [p.person.replace("_", " ") for p in sorted(placed, key=lambda p: p.x)]
             others = [name for name in names if name not in people]
             captions[file] = caption(people, others, noise, rng)
-        (photos / "captions.json").write_text(json.dumps(captions, indent=1), encoding="utf-8")
+        with (photos / "captions.csv").open("w", encoding="utf-8", newline="") as table:
+            csv.writer(table).writerows([("photo", "caption"), *captions.items()])
     placed_in = dict(album.photos) | {file: album.photos[source] for file, source in copies.items()}
     return CaptionedArchive(portraits, photos, placed_in, copies, frozenset(album.query_pictures))
 
@@ -287,7 +280,6 @@ RULES, DROPPED, KNOWS, ERRS = (
     "with answers of somebody who knows",
     "with answers of which 3 % are wrong",
 )
-CALIBRATED = ", calibrated thresholds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,11 +326,7 @@ def run(run: Run, settings: Settings) -> None:
     )
     _note_pairs(run, collected, archive)
     _note_copies(run, collected, archive)
-    _measure(run, collected, archive, work, "")
-    found = calibrate_rules(collected)
-    suggested = {each.name: each.suggested for each in found.thresholds}
-    run.note(thresholds=suggested)
-    _measure(run, _relabelled(collected, work / "calibrated", suggested), archive, work, CALIBRATED)
+    _measure(run, collected, archive, work)
 
 
 def _note_pairs(run: Run, collected: CollectRun, archive: CaptionedArchive) -> None:
@@ -368,16 +356,7 @@ def _of(row: dict[str, object]) -> str:
     return os.path.basename(str(row.get("detail", "")))
 
 
-def _relabelled(collected: CollectRun, place: Path, thresholds: dict[str, float]) -> CollectRun:
-    """Return a copy of a run, labelled again with other thresholds."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(collected.path, place)
-    copy = CollectRun.begin(place, **thresholds)
-    run_step(copy, "labels")
-    return copy
-
-
-def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: Path, suffix: str) -> None:
+def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: Path) -> None:
     rng = np.random.default_rng(7)
     asked = AnnotationQueue(collected)
 
@@ -399,7 +378,7 @@ def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: P
         (KNOWS, knows, "unknown"),
         (ERRS, errs, "unknown"),
     ):
-        run.say(name + suffix)
+        run.say(name)
         place = work / "answered"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(collected.path, place)
@@ -408,11 +387,11 @@ def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: P
             answers = _answered(copy, answering)
             if answering is errs and answers:
                 truth = [str(knows(question)) for question in asked.questions]
-                run.note(**{f"kappa{suffix}": round(cohens_kappa(truth, answers), 3)})
+                run.note(kappa=round(cohens_kappa(truth, answers), 3))
         quality = label_quality(final_rows(copy, unanswered), archive)
         values = {key: [value] for key, value in quality.to_dict().items()}
         counts = {"photos": quality.photos, "faces": quality.faces, "named": quality.named}
-        run.add(Row(name + suffix, values, facts | counts))
+        run.add(Row(name, values, facts | counts))
 
 
 def cohens_kappa(first: Sequence[str], second: Sequence[str]) -> float:

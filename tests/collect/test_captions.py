@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +34,18 @@ def captions(run: CollectRun) -> tuple[dict[str, Row], list[str]]:
 
 def test_texts_come_from_tables_own_files_and_the_photo_itself(run: CollectRun, tmp_path: Path) -> None:
     photos = tmp_path / "photos"
-    for name in ("a/csv.jpg", "a/txt.jpg", "b/json.jpg", "b/side.jpg", "b/ann_cole.jpg"):
+    for name in ("a/csv.jpg", "a/txt.jpg", "b/side.jpg", "b/ann_cole.jpg"):
         (photos / name).write_bytes(picture())
     exif = Image.Exif()
     exif[0x010E] = "by exif"
     (photos / "b" / "inside.jpg").write_bytes(picture(exif=exif))
     (photos / "a" / "captions.csv").write_text("photo,caption\ncsv.jpg,by table\n")
     (photos / "a" / "txt.txt").write_text("by text")
-    (photos / "b" / "captions.json").write_text(json.dumps({"json.jpg": "by object"}))
-    (photos / "b" / "side.jpg.txt").write_text("by sidecar")
+    (photos / "b" / "side.txt").write_text("by sidecar")
     texts, problems = captions(run)
     assert {name: row["text"] for name, row in texts.items()} == {
         "csv.jpg": "by table",
         "txt.jpg": "by text",
-        "json.jpg": "by object",
         "side.jpg": "by sidecar",
         "inside.jpg": "by exif",
         "ann_cole.jpg": "ann_cole",
@@ -63,16 +60,14 @@ def test_what_is_wrong_in_caption_files_is_named_and_the_rest_is_read(
     photos = tmp_path / "photos"
     for name in ("a/one.jpg", "a/two.jpg", "b/three.jpg"):
         (photos / name).write_bytes(picture())
-    (photos / "a" / "captions.csv").write_text(
-        "photo,caption\none.jpg,first\none.jpg,second\ngone.jpg,lost\n"
-    )
+    (photos / "a" / "captions.csv").write_text("photo,caption\none.jpg,first\none.jpg,second\n")
     (photos / "a" / "two.txt").write_bytes("Zo\xeb".encode("latin-1"))
-    (photos / "b" / "captions.json").write_text("[{")
+    (photos / "b" / "captions.csv").write_text("file,text\nthree.jpg,third\n")
     texts, problems = captions(run)
     assert texts["one.jpg"]["text"] == "first"
     assert texts["two.jpg"]["text"] == "two"
     assert set(texts) == {"one.jpg", "two.jpg", "three.jpg"}
-    for part in ("second row for one.jpg", "gone.jpg, which is not there", "no UTF-8 text", "captions.json"):
+    for part in ("no UTF-8 text", "expected the columns photo and caption"):
         assert any(part in problem for problem in problems), (part, problems)
 
 
@@ -108,7 +103,7 @@ def test_a_run_cut_short_reads_only_what_is_left(
     read: list[str] = []
     original = reading._row
 
-    def counted(photo: str, beside: str, inside: str) -> Row:
+    def counted(photo: str, beside: list[str], inside: str) -> Row:
         read.append(photo)
         if len(read) == 4:
             raise KeyboardInterrupt

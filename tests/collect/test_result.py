@@ -56,7 +56,6 @@ def test_the_data_set_has_labels_descriptors_queries_and_statistics(run: Collect
     assert statistics["all"]["photos"] == 10
     assert statistics["all"]["faces_per_photo"] == {"2": 6, "3": 3, "4": 1, "5": 0, ">5": 0}
     assert statistics["all"]["people_per_photo"]["2"] == 8
-    assert "## Faces per photo" in (made.path / "README.md").read_text()
 
 
 def test_descriptors_stand_where_the_rows_say(run: CollectRun, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_new_run_needs_portraits_and_photos_that_are_there(tmp_path: Path) -> 
     ("settings", "message"),
     [
         ({"split": (0.5, 0.5, 0.5)}, "add up to 1"),
-        ({"names_needed": 3}, "names_needed"),
+        ({"min_faces": 0}, "min_faces"),
         ({"accept_other": 1.5}, "accept_other"),
     ],
 )

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, run_step
+from setnet.collect import CollectRun, run_step
 from setnet.collect.run import Row, pack
-from setnet.collect.search import name_pairs
+from setnet.collect.search import CaptionArchive, name_pairs
 from tests.support.invented_collect import write
 from tests.support.invented_photos import face_of
 
@@ -33,7 +33,7 @@ def archive(tmp_path: Path) -> CaptionArchive:
 
 
 def found(archive: CaptionArchive, *people: list[str], **options: object) -> list[str]:
-    return [photo.photo for photo in archive.search(people, **options)]  # type: ignore[arg-type]
+    return [photo for photo, _ in archive.search(people, **options)]  # type: ignore[arg-type]
 
 
 def test_one_way_to_write_each_name_is_needed_and_other_words_only_rank(archive: CaptionArchive) -> None:
@@ -57,32 +57,7 @@ def test_odd_searches_find_nothing_and_raise_nothing(archive: CaptionArchive, ph
     assert found(archive, [phrase], without=[phrase]) == []
 
 
-NAMES = ("Ann Cole", "Ben Dole", "Cid Fox", "Dan Hill")
-
-
-class Engine:
-    """A source that ranks the photos of one companion first, as search engines do."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self.searches: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
-
-    def search(
-        self,
-        people: Sequence[Sequence[str]],
-        *,
-        prefer: Sequence[str] = (),
-        without: Sequence[str] = (),
-        limit: int = 100,
-    ) -> Iterable[CaptionedPhoto]:
-        self.searches.append((people[0][0], tuple(prefer), tuple(without)))
-        found = [
-            CaptionedPhoto(f"/photos/{number}.jpg", text)
-            for number, text in enumerate(self.texts)
-            if all(any(way in text.casefold() for way in ways) for ways in people)
-            and not any(name in text for name in without)
-        ]
-        return found[:limit]
+NAMES = ("Ann Cole", "Ben Dole", "Cid Fox", "Dan Hill", "Eve Low")
 
 
 @pytest.fixture
@@ -94,44 +69,47 @@ def run(tmp_path: Path) -> CollectRun:
     write(run, "names", ({"entry": n, "name": n, "aliases": [], "kept": True} for n in NAMES))
     one = pack(np.asarray(face_of(1)))
     write(run, "portraits", ({"portrait": n, "name": n, "kept": True, "descriptor": one} for n in NAMES))
-    write(run, "captions", ())
     return run
 
 
-def test_the_second_round_finds_companions_whom_the_first_crowds_out(run: CollectRun) -> None:
-    engine = Engine([*["Ann Cole and Ben Dole"] * 5, "Ann Cole and Cid Fox"])
-    run_step(run, "pairs", source=engine)
+def run_searches(run: CollectRun, texts: Sequence[str]) -> None:
+    write(
+        run,
+        "captions",
+        (
+            {"photo": f"/photos/{n}.jpg", "text": text, "kept": True, "from": ["beside"]}
+            for n, text in enumerate(texts)
+        ),
+    )
+    run_step(run, "pairs")
+    run_step(run, "photos")
+
+
+def test_the_second_round_finds_companions_whom_the_first_crowds_out_and_there_is_no_third(
+    run: CollectRun,
+) -> None:
+    together = ("Ann Cole and Ben Dole", "Ann Cole and Cid Fox", "Ann Cole and Dan Hill")
+    run_searches(run, [text for text in together for _ in range(3)] + ["Eve Low and nobody"])
     rows = {row["seed"]: row for row in run.manifest("pairs").rows()}
     assert (rows["Ann Cole"]["first"], rows["Ann Cole"]["second"]) == (["Ben Dole"], ["Cid Fox"])
-    assert rows["Dan Hill"]["reason"] == "no companions"
-    assert name_pairs(run) == [("Ann Cole", "Ben Dole"), ("Ann Cole", "Cid Fox")]
-    of_ann = [search[1:] for search in engine.searches if search[0] == "ann cole"]
-    assert of_ann == [(("and",), ()), (("and",), ("Ben Dole",))]  # and no third round
+    assert rows["Eve Low"]["reason"] == "no companions"
+    assert name_pairs(run) == [("Ann Cole", name) for name in ("Ben Dole", "Cid Fox", "Dan Hill")]
 
 
 def photos(run: CollectRun, texts: Sequence[str]) -> dict[str, Row]:
-    engine = Engine(texts)
-    run_step(run, "pairs", source=engine)
-    run_step(run, "photos", source=engine)
+    run_searches(run, texts)
     return {Path(row["photo"]).stem: row for row in run.manifest("photos").rows()}
 
 
-def test_both_names_of_a_pair_are_needed_by_default(run: CollectRun) -> None:
-    texts = ["Ann Cole and Ben Dole", "Ann Cole. And the ben doleful"]
-    rows = photos(run, texts)
+def test_both_names_of_a_pair_are_needed(run: CollectRun) -> None:
+    # FTS5 finds the second name where a phrase ends between its words; the scan for names does not
+    rows = photos(run, ["Ann Cole and Ben Dole", "Ann Cole with Ben. Dole is elsewhere"])
     assert rows["0"]["query"] == ["Ann Cole", "Ben Dole"]
     assert (rows["1"]["kept"], rows["1"]["reason"], rows["1"]["detail"]) == (
         False,
         "names not in the text",
         "Ann Cole",
     )
-
-
-def test_one_name_is_enough_when_that_is_the_setting(run: CollectRun) -> None:
-    run = CollectRun.begin(run.path, names_needed=1)
-    rows = photos(run, ["Ann Cole and Ben Dole", "Ann Cole. And the ben doleful"])
-    assert rows["1"]["kept"]
-    assert rows["1"]["query"] == ["Ann Cole"]
 
 
 def test_a_photo_of_three_is_searched_for_as_all_of_them(run: CollectRun) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -108,7 +107,8 @@ def test_copies_and_portraits_among_the_photos_are_dropped(archive: Archive, tmp
     shutil.copytree(archive.photos / "gala", photos)
     with Image.open(photos / "one.jpg") as image:
         image.resize((432, 240)).save(photos / "small copy of one.jpg", quality=70)
-    (photos / "captions.json").write_text(json.dumps({"small copy of one.jpg": "Ann Cole and Zoë Ray"}))
+    with (photos / "captions.csv").open("a", encoding="utf-8") as table:
+        table.write("small copy of one.jpg,Ann Cole and Zoë Ray\n")
     shutil.copytree(archive.portraits, tmp_path / "portraits")
     shutil.copyfile(photos / "four.jpg", tmp_path / "portraits" / "Ann_Cole" / "four.jpg")
     run = new_run(tmp_path / "run", Archive(tmp_path / "portraits", photos))

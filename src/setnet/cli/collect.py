@@ -67,9 +67,6 @@ def begin(
     distractors: Annotated[
         list[Path] | None, option("Photos of other people; repeatable.", metavar="DIR")
     ] = None,
-    names_needed: Annotated[
-        int | None, option("Names of a pair that a text must have [default: 2].", min=1, max=2)
-    ] = None,
     detector: DetectorOption = None,
     descriptor: DescriptorOption = None,
     min_face: MinFaceOption = None,
@@ -81,9 +78,6 @@ def begin(
     ] = None,
     unknown_below: Annotated[
         float | None, option("Below this, another best name means unknown [default: 0.4].")
-    ] = None,
-    classifier: Annotated[
-        Path | None, option("Your own: names, weights, bias [default: by portraits].", metavar="FILE.npz")
     ] = None,
     split: Annotated[
         str | None,
@@ -104,14 +98,12 @@ def begin(
         names=names,
         exclude=exclude or None,
         distractors=distractors or None,
-        names_needed=names_needed,
         detector=detector,
         descriptor=descriptor,
         min_face=min_face,
         accept_query=accept_query,
         accept_other=accept_other,
         unknown_below=unknown_below,
-        classifier=classifier,
         split=None if split is None else _shares(split),
         seed=seed,
     )
@@ -209,39 +201,6 @@ def annotate(call: Call, run: RunArgument, port: PortOption = 8422, open_page: O
     serve_annotation(run, port=port, open_page=open_page, say=say)
 
 
-@command(app, library=False)
-def calibrate(
-    call: Call,
-    run: RunArgument,
-    precision: Annotated[float, option("Precision to reach.", min=0.5, max=0.9999)] = 0.99,
-    apply: Annotated[bool, option("Put them into the run's settings.", "--apply")] = False,
-) -> Result:
-    """Find the thresholds of equal precision for the descriptor in use, by the portraits alone.
-
-    Each portrait is tried with its person in the list, and as a stranger with that name taken out.
-    """
-    from setnet.collect import CollectRun, calibrate_rules
-
-    opened = CollectRun.open(run)
-    found = calibrate_rules(opened, precision)
-    if apply:
-        CollectRun.begin(run, **{each.name: each.suggested for each in found.thresholds})
-    rows = [
-        (
-            each.name,
-            f"{each.value:.2f}",
-            f"{each.precision:.4f}",
-            f"{each.suggested:.2f}",
-            f"{each.suggested_precision:.4f}",
-        )
-        for each in found.thresholds
-    ]
-    columns = ["threshold", "in use", "precision", "suggested", "precision of it"]
-    text = f"measured on {found.portraits:,} portraits of {found.people:,} people"
-    remarks = ["the run has these thresholds now: `setnet collect run` labels again"] if apply else []
-    return Result(found, Rows(columns, rows, right=columns[1:]), text, remarks=remarks)
-
-
 @command(app, library=False, json=False)
 def result(
     call: Call,
@@ -252,7 +211,7 @@ def result(
     ] = "refuse",
     copy: Annotated[bool, option("Copy photos instead of linking them.", "--copy")] = False,
 ) -> Result:
-    """Write the data set: photos, labels, descriptors, split by people, queries, statistics, data card.
+    """Write the data set: photos, labels, descriptors, split by people, queries, statistics.
 
     `setnet train sets DIR`, `setnet evaluate retrieval --world DIR` and `setnet index DIR` take it as it is.
     """
@@ -260,4 +219,4 @@ def result(
 
     opened = CollectRun.open(run)
     report = write_result(opened, out, unanswered=unanswered, copy=copy, on_row=call.bar.show)
-    return Result(None, _describe_step(report), f"{out}: README.md is its data card")
+    return Result(None, _describe_step(report))

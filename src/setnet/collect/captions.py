@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import warnings
@@ -24,7 +23,7 @@ from setnet.sandbox.messages import as_bytes
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_TABLES = ("captions.csv", "captions.json")
+_TABLE = "captions.csv"
 _AT_ONCE = 256
 _LARGEST_FILE = 512 << 20
 _LONGEST_CAPTION = 20_000
@@ -36,36 +35,32 @@ _ENTITY = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def caption_rows(run: CollectRun, work: Work) -> Iterator[Row]:
-    """Yield a row per photo with its text.
-
-    Caption files that cannot be used, photos that they list and that are not there, and second captions for
-    one photo get rows too.
-    """
+    """Yield a row per photo with its text, and one per caption file or folder that cannot be read."""
     scan = FolderScan([os.fsencode(folder) for folder in run.settings.photos])
-    files = CaptionFiles()
     photos = (os.fsdecode(file.path) for file in scan.files())
+    problems: list[str] = []
+    folder, table = "", dict[str, str]()
     pool = WorkerPool(Service("setnet.collect.captions"), work.processes)
     try:
         while batch := list(islice(photos, _AT_ONCE)):
             left = [photo for photo in batch if photo not in work.done]
-            found = dict(unordered_map(lambda photo: (photo, _ask(pool, photo)), left, pool.capacity))
-            for photo in batch:
-                beside = files.caption(photo)  # of all photos, to know which ones of a table are missing
-                if photo in found:
-                    yield _row(photo, beside, found[photo])
-            yield from files.problem_rows()
+            inside = dict(unordered_map(lambda photo: (photo, _ask(pool, photo)), left, pool.capacity))
+            for photo in left:
+                if folder != (folder := os.path.dirname(photo)):
+                    table = _read_table(Path(folder) / _TABLE, problems)
+                own = _read_text(Path(photo).with_suffix(".txt"), problems)
+                yield _row(photo, [table.get(os.path.basename(photo), ""), own], inside[photo])
+            yield from map(_problem_row, problems)
+            problems.clear()
     finally:
         pool.close()
-    files.close_folder()
-    yield from files.problem_rows()
     for path, why in scan.unreadable:
         yield _problem_row(f"{os.fsdecode(path)}: {why}")
 
 
-def _row(photo: str, beside: str, inside: str) -> Row:
-    texts = {"beside": beside, "inside": inside}
-    parts = dict.fromkeys(text for text in texts.values() if text)
-    origin = [name for name, text in texts.items() if text] or ["name"]
+def _row(photo: str, beside: list[str], inside: str) -> Row:
+    parts = dict.fromkeys(text for text in (*beside, inside) if text)
+    origin = [name for name, found in (("beside", any(beside)), ("inside", inside)) if found] or ["name"]
     if not parts:
         parts[Path(photo).stem.encode("utf-8", "replace").decode()] = None
     return {"photo": photo, "kept": True, "text": "\n".join(parts), "from": origin}
@@ -75,72 +70,28 @@ def _problem_row(problem: str) -> Row:
     return {"photo": problem, "kept": False, "reason": "caption file", "detail": problem}
 
 
-class CaptionFiles:
-    """The captions that files of a folder hold, each table read once; photos come folder by folder.
+def _read_table(file: Path, problems: list[str]) -> dict[str, str]:
+    """Return the captions of a folder's photos by their names; of two rows for one photo the first counts."""
+    captions: dict[str, str] = {}
+    try:
+        for row in csv.DictReader(io.StringIO(_read_text(file, problems))):
+            captions.setdefault(row["photo"], (row["caption"] or "").strip())
+    except (KeyError, csv.Error) as error:
+        problems.append(f"{file}: cannot be read ({error!r}); expected the columns photo and caption")
+    return captions
 
-    ``captions.csv`` has columns ``photo`` and ``caption``, ``captions.json`` is an object with the photos as
-    keys, and ``photo.txt`` or ``photo.jpg.txt`` belongs to one photo.
-    """
 
-    def __init__(self) -> None:
-        self._problems: list[str] = []
-        self._folder = ""
-        self._captions: dict[str, str] = {}
-        self._unused: dict[str, Path] = {}
-
-    def caption(self, photo: str) -> str:
-        """Return the caption of a photo; empty when no file has one."""
-        folder, name = os.path.split(photo)
-        if folder != self._folder:
-            self.close_folder()
-            self._folder = folder
-            self._read_tables(Path(folder))
-        self._unused.pop(name, None)
-        path = Path(photo)
-        own = [file for file in (path.with_suffix(".txt"), Path(f"{photo}.txt")) if file.is_file()]
-        parts = [self._captions.get(name, ""), *(self._read(file).strip() for file in own)]
-        return "\n".join(dict.fromkeys(part for part in parts if part))
-
-    def close_folder(self) -> None:
-        """Note the photos that tables of the folder listed and that were not there."""
-        for name, file in self._unused.items():
-            if not os.path.exists(os.path.join(self._folder, name)):
-                self._problems.append(f"{file}: lists {name}, which is not there")
-        self._captions, self._unused = {}, {}
-
-    def problem_rows(self) -> Iterator[Row]:
-        """Yield what was wrong since the last call."""
-        yield from map(_problem_row, self._problems)
-        self._problems.clear()
-
-    def _read_tables(self, folder: Path) -> None:
-        for file in (folder / name for name in _TABLES):
-            if not file.is_file() or not (text := self._read(file)):
-                continue
-            try:
-                if file.suffix == ".csv":
-                    entries = [(row["photo"], row["caption"]) for row in csv.DictReader(io.StringIO(text))]
-                else:
-                    entries = list(json.loads(text).items())
-            except (ValueError, KeyError, AttributeError, csv.Error) as error:
-                self._problems.append(
-                    f"{file}: cannot be read ({error!r}); see docs/research/collecting.md for the form"
-                )
-                continue
-            for name, caption in entries:
-                if name in self._captions:
-                    self._problems.append(f"{file}: a second row for {name}, not used")
-                else:
-                    self._captions[name], self._unused[name] = str(caption or "").strip(), file
-
-    def _read(self, file: Path) -> str:
-        try:
-            return file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            self._problems.append(f"{file}: byte {error.start} is no UTF-8 text, not used; save it as UTF-8")
-        except OSError as error:
-            self._problems.append(f"{file}: cannot be read ({error.strerror or error})")
-        return ""
+def _read_text(file: Path, problems: list[str]) -> str:
+    """Return the text of a file beside photos; empty if there is none or it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8-sig").strip()
+    except FileNotFoundError:
+        pass
+    except UnicodeDecodeError as error:
+        problems.append(f"{file}: byte {error.start} is no UTF-8 text, not used; save it as UTF-8")
+    except OSError as error:
+        problems.append(f"{file}: cannot be read ({error.strerror or error})")
+    return ""
 
 
 def _ask(pool: WorkerPool, photo: str) -> str:

@@ -1,10 +1,9 @@
-"""Scores of a face for every name, fitted to the portraits; labels by the rules; calibrated thresholds."""
+"""Scores of a face for every name, fitted to the portraits, and labels by the rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from setnet.collect.faces import gallery
 from setnet.collect.rules import NamedScore, Outcome, without_repeats
 from setnet.collect.run import CollectRun, Row, Work, descriptors_in
 from setnet.errors import InvalidInputError, MissingExtraError
-from setnet.library.descriptor_files import read_arrays
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -23,12 +21,8 @@ Doubles = NDArray[np.float64]
 # that their own optimum lies at infinity: these values keep it near, with the weight of a few portraits.
 SHARPNESS, MIDDLE = 47.0, 0.38
 _SPREAD = 0.3, 0.05  # of log sharpness and of the similarity, from one descriptor or archive to another
-_MAX_TRIALS, _MIN_TRIALS = 4000, 50
+_MAX_TRIALS = 4000
 _TINY = 1e-12
-# Share of faces that are of a person of the list who was not searched for: by the paper's table 2 about
-# 21,000 of 546,000 celebrities are a third, fourth or later one in their photo.
-_BYSTANDERS = 0.04
-_QUERY_NAMES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +33,19 @@ class FaceClassifier:
     ----------
     names
         The classes.
-    weights, bias
-        (names, D) and (names,): the logit of a name is ``weights @ descriptor + bias``.
+    weights
+        (names, D): the logit of a name is ``weights @ descriptor``.
     nobody
-        The logit of nobody in the list, whatever the face; minus infinity leaves that class out, as in the
-        paper's classifier.
+        The logit of nobody in the list, whatever the face.
     """
 
     names: tuple[str, ...]
     weights: Floats
-    bias: Floats
-    nobody: float = -np.inf
+    nobody: float
 
     def scores(self, descriptors: Floats) -> Doubles:
         """Return (n, names): the share of each name in the softmax."""
-        return softmax(descriptors @ self.weights.T + self.bias, self.nobody)
+        return softmax(descriptors @ self.weights.T, self.nobody)
 
     def rank(self, descriptors: Floats, k: int) -> list[list[NamedScore]]:
         """Return for each face the k names with the highest scores, highest first."""
@@ -73,39 +65,17 @@ class FaceClassifier:
         """
         sharpness, nobody = fit_softmax(portrait_trials(gallery), strangers)
         means = np.stack([rows.mean(axis=0) for rows in gallery.values()]).astype(np.float32)
-        return cls(tuple(gallery), np.float32(sharpness) * means, np.zeros(len(means), np.float32), nobody)
-
-    @classmethod
-    def read(cls, path: Path) -> FaceClassifier:
-        """Read a classifier of one's own: an ``.npz`` with ``names``, ``weights`` and ``bias``."""
-        names, weights, bias = read_arrays(path, ("names", "weights", "bias"))
-        if weights.ndim != 2 or names.shape != weights.shape[:1] or bias.shape != names.shape:
-            raise InvalidInputError(
-                f"{path}: names {names.shape}, weights {weights.shape} and bias {bias.shape} do not fit "
-                "(n,), (n, D) and (n,)"
-            )
-        numbers = [np.asarray(array, np.float32) for array in (weights, bias)]
-        if not all(np.isfinite(array).all() for array in numbers):
-            raise InvalidInputError(f"{path}: weights or bias hold NaN or infinity")
-        return cls(tuple(names.astype(str).tolist()), numbers[0], numbers[1])
+        return cls(tuple(gallery), np.float32(sharpness) * means, nobody)
 
     @classmethod
     def of(cls, run: CollectRun) -> FaceClassifier:
-        """Return the classifier that a run labels with: the user's own, or one made from the portraits."""
+        """Return the classifier made from a run's portraits."""
         people = gallery(run)
         if not people:
             raise InvalidInputError(
                 "no portrait of anybody can be used: `setnet collect status RUN` says why each was dropped"
             )
-        if run.settings.classifier is None:
-            return cls.from_portraits(people, run.settings.strangers)
-        own, dim = cls.read(Path(run.settings.classifier)), next(iter(people.values())).shape[1]
-        if own.weights.shape[1] != dim:
-            raise InvalidInputError(
-                f"{run.settings.classifier}: for descriptors of {own.weights.shape[1]} numbers; "
-                f"{run.settings.descriptor} has {dim}"
-            )
-        return own
+        return cls.from_portraits(people, run.settings.strangers)
 
 
 def softmax(logits: NDArray[np.floating], nobody: float) -> Doubles:
@@ -232,82 +202,3 @@ def fit_softmax(trials: PortraitTrials, strangers: float) -> tuple[float, float]
     found = minimize(loss, expected, method="Nelder-Mead", options={"xatol": 1e-3}).x
     sharpness = float(np.exp(found[0]))
     return round(sharpness, 3), round(sharpness * float(found[1]), 3)
-
-
-@dataclass(frozen=True)
-class CalibratedThreshold:
-    """A threshold: the one in use with its precision, and the one that has the precision asked for."""
-
-    name: str
-    value: float
-    precision: float
-    suggested: float
-    suggested_precision: float
-
-
-@dataclass(frozen=True)
-class RuleCalibration:
-    """Each threshold with its precision, and on how many portraits it was measured."""
-
-    thresholds: tuple[CalibratedThreshold, ...]
-    portraits: int
-    people: int
-
-
-def calibrate_rules(run: CollectRun, precision: float = 0.99) -> RuleCalibration:
-    """Return thresholds whose precision is the same for a run's descriptor and list of names.
-
-    Every portrait is tried twice: with its person in the list, and as a stranger with that name taken out.
-    Accepted names are to be right in ``precision`` of the cases, and the best name of a face that is called
-    unknown wrong in as many (the paper: "always wrong"). The paper does not say how precise its own
-    thresholds were, which belong to its classifier.
-    """
-    rules, strangers = run.settings.rules, run.settings.strangers
-    trials = portrait_trials(gallery(run))
-    if len(trials) < _MIN_TRIALS:
-        raise InvalidInputError(
-            f"{len(trials)} portraits are of people with two or more; to calibrate, {_MIN_TRIALS} are needed"
-        )
-    sharpness, nobody = fit_softmax(trials, strangers)
-    scores = softmax(sharpness * trials.similarities, nobody)
-    as_stranger = softmax(sharpness * trials.as_strangers(), nobody).max(axis=1)
-    top, people = scores.max(axis=1), scores.shape[1]
-    is_right = scores.argmax(axis=1) == trials.own
-    right, wrong = top[is_right], top[~is_right]
-    searched = 1 - strangers - _BYSTANDERS
-
-    def query(t: float) -> float:
-        mistakes = (wrong >= t).sum() * searched / max(1, people - 1)
-        mistakes += (as_stranger >= t).sum() * strangers * _QUERY_NAMES / people
-        return _share((right >= t).sum() * searched, mistakes)
-
-    def other(t: float) -> float:
-        mistakes = (wrong >= t).sum() * _BYSTANDERS + (as_stranger >= t).sum() * strangers
-        return _share((right >= t).sum() * _BYSTANDERS, mistakes)
-
-    def unknown(t: float) -> float:
-        mistakes = (wrong < t).sum() * _BYSTANDERS + (as_stranger < t).sum() * strangers
-        return _share(mistakes, (right < t).sum() * _BYSTANDERS)
-
-    grid = np.round(np.arange(0.01, 1.0, 0.01), 2).tolist()
-    accept_other = _lowest_from(grid, other, precision)
-    below = max((t for t in grid if unknown(t) >= precision), default=0.0)
-    thresholds = tuple(
-        CalibratedThreshold(name, old, measure(old), new, measure(new))
-        for name, old, new, measure in (
-            ("accept_query", rules.accept_query, _lowest_from(grid, query, precision), query),
-            ("accept_other", rules.accept_other, accept_other, other),
-            ("unknown_below", rules.unknown_below, min(below, accept_other), unknown),
-        )
-    )
-    return RuleCalibration(thresholds, len(trials), len(set(trials.own.tolist())))
-
-
-def _share(right: float, wrong: float) -> float:
-    return float(right / (right + wrong)) if right + wrong else 1.0
-
-
-def _lowest_from(grid: list[float], measure: Callable[[float], float], precision: float) -> float:
-    """Return the least threshold from which on the precision stays high enough; the last if there is none."""
-    short = [number for number, t in enumerate(grid) if measure(t) < precision]
-    return grid[min(short[-1] + 1, len(grid) - 1)] if short else grid[0]

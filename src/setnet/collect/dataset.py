@@ -17,7 +17,7 @@ from setnet.errors import NotAnIndexError, StorageError, VersionError, choice_er
 from setnet.library import read_descriptors
 
 FORMAT = 1
-HEAD, PHOTOS, ROWS, DESCRIPTORS, PORTRAITS, QUERIES, STATISTICS, CARD = (
+HEAD, PHOTOS, ROWS, DESCRIPTORS, PORTRAITS, QUERIES, STATISTICS = (
     "data_set.json",
     "photos",
     "photos.jsonl",
@@ -25,7 +25,6 @@ HEAD, PHOTOS, ROWS, DESCRIPTORS, PORTRAITS, QUERIES, STATISTICS, CARD = (
     "portraits.npz",
     "queries.json",
     "statistics.json",
-    "README.md",
 )
 DISTRACTOR = "distractor"
 SPLITS = ("train", "validation", "test")

@@ -1,4 +1,4 @@
-"""Writes the data set: photos, labels, descriptors, split, queries, distractors, statistics, data card."""
+"""Writes the data set: photos, labels, descriptors, split, queries, distractors, statistics."""
 
 from __future__ import annotations
 
@@ -377,60 +377,3 @@ def _write_heads(run: CollectRun, splits: Mapping[str, str], writing: _Writing) 
     )
     for name, value in ((files.QUERIES, queries), (files.STATISTICS, statistics), (files.HEAD, head)):
         (part / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
-    (part / files.CARD).write_text(data_card(run, statistics), encoding="utf-8")
-
-
-def data_card(run: CollectRun, statistics: Mapping[str, Any]) -> str:
-    """Return the data card as Markdown: what a data set holds, how it was made, and its limits."""
-    whole, queries = statistics["all"], statistics["queries"]
-    parts = [(name, found) for name, found in statistics.items() if name != "queries"]
-    counts = ("photos", "faces", "known_faces", "people")
-    sizes = [[name, *(found[count] for count in counts)] for name, found in parts]
-    made = []
-    for step in ("names", "portraits", "captions", "pairs", "photos", "faces", "duplicates", "labels"):
-        summary = run.manifest(step).summary()
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.items())
-        made.append([step, summary.rows, summary.kept, reasons])
-
-    def distribution(key: str) -> str:
-        return _table(["", *whole[key]], [[name, *found[key].values()] for name, found in parts])
-
-    return f"""# Data card
-
-{whole["photos"]:,} photos with {whole["faces"]:,} faces, {whole["mean_faces_per_photo"]} per photo;
-{whole["known_faces"]:,} faces are of {whole["people"]:,} known people, the others of unknown ones. Made by
-`setnet collect` as section 4 of the paper describes it; `data_set.json` has all settings.
-
-{_table(["", *(count.replace("_", " ") for count in counts)], sizes)}
-
-## Faces per photo
-
-{distribution("faces_per_photo")}
-
-## Known people per photo
-
-{distribution("people_per_photo")}
-
-## Queries
-
-{queries["two"]} of two people and {queries["three"]} of three, who are together in some test photo; query
-faces are the portraits, which are in no photo.
-
-## How it was made
-
-{_table(["step", "entries", "kept", "dropped because"], made)}
-
-## Limits
-
-- Labels come from captions and from similarity: people who look alike and whom a caption puts together can
-  be confused, and unknown faces may be of people whose portrait is too unlike.
-- Training, validation and test people do not overlap; unknown people may.
-- Descriptors and names are personal data. Settle with those who are shown and with the owners of the photos
-  whether photos and labels may be stored, used or passed on.
-"""
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [heads, ["---"] * len(heads)]
-    lines += [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

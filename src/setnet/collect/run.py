@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from setnet.collect.rules import AnnotationRules
 from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 from setnet.system import FileLock, usable_cores
-
-if TYPE_CHECKING:
-    from setnet.collect.search import PhotoSource
 
 Row = dict[str, Any]
 
@@ -52,16 +49,12 @@ class CollectSettings:
         Folders of photos of other people.
     answers_per_search, answers_per_pair
         How many photos are looked at of each search for companions, and of each search for a pair.
-    names_needed
-        How many of a pair's two names must be in a photo's text.
     min_faces
         Photos with fewer faces are dropped.
     detector, descriptor, min_face
         As of `setnet index`.
     rules
         Thresholds by which a face is labelled.
-    classifier
-        File of a classifier of one's own; by default one is made from the portraits.
     strangers
         Share of faces that are of nobody in the list. The default follows from the paper's tables 1 and 2:
         of 546,000 faces, 319,000 are celebrities'.
@@ -82,13 +75,11 @@ class CollectSettings:
     distractors: tuple[str, ...] = ()
     answers_per_search: int = 100
     answers_per_pair: int = 100
-    names_needed: int = 2
     min_faces: int = 2
     detector: str = "mtcnn"
     descriptor: str = "sface"
     min_face: float = 40
     rules: AnnotationRules = field(default_factory=AnnotationRules)
-    classifier: str | None = None
     strangers: float = 0.42
     split: tuple[float, float, float] = (0.5, 0.1, 0.4)
     queries: tuple[int, int] = (500, 500)
@@ -99,7 +90,6 @@ class CollectSettings:
         for name, low, high in (
             ("answers_per_search", 1, 10_000),
             ("answers_per_pair", 1, 100_000),
-            ("names_needed", 1, 2),
             ("min_faces", 1, 100),
             ("strangers", 0.01, 0.99),
         ):
@@ -116,9 +106,8 @@ class CollectSettings:
         for folder in (self.portraits, *self.photos, *self.exclude, *self.distractors):
             if not os.path.isdir(folder):
                 raise InvalidInputError(f"no folder {folder}")
-        for file in (self.names, self.classifier):
-            if file is not None and not os.path.isfile(file):
-                raise InvalidInputError(f"no file {file}")
+        if self.names is not None and not os.path.isfile(self.names):
+            raise InvalidInputError(f"no file {self.names}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CollectSettings:
@@ -200,7 +189,7 @@ class CollectRun:
 
 def _resolve(name: str, value: Any) -> Any:
     """Return a setting with absolute paths: a run may be continued from another folder."""
-    if name in ("portraits", "names", "classifier"):
+    if name in ("portraits", "names"):
         return os.path.abspath(os.path.expanduser(value))
     if name in ("photos", "exclude", "distractors"):
         return tuple(os.path.abspath(os.path.expanduser(each)) for each in value)
@@ -217,13 +206,10 @@ class Work:
         The keys of the rows that are there.
     workers
         Processes that open photos; one per core by default, and 0 works in this process.
-    source
-        Where photos are searched, instead of the captions of the run's folders.
     """
 
     done: set[str]
     workers: int | None = None
-    source: PhotoSource | None = None
 
     @property
     def processes(self) -> int:

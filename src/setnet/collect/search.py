@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Protocol
 
 from setnet.collect.faces import known_names
 from setnet.collect.names import COMMA, NameMatcher, derived_forms, full_form, split_words
@@ -21,48 +19,8 @@ from setnet.durable import storage_errors, transaction
 _PLACE = Path(gettempdir())
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionedPhoto:
-    """A photo's file and the text that came with it."""
-
-    photo: str
-    text: str
-
-
-class PhotoSource(Protocol):
-    """Where photos are searched by words, as in a search engine.
-
-    Write one for an archive on the web: `search` asks it, stores the photos that it finds in a folder, and
-    returns their files with the texts; pass it to `run_step` or `run_all`. Nothing else of `setnet collect`
-    knows where photos come from.
-    """
-
-    def search(
-        self,
-        people: Sequence[Sequence[str]],
-        *,
-        prefer: Sequence[str] = (),
-        without: Sequence[str] = (),
-        limit: int = 100,
-    ) -> Iterable[CaptionedPhoto]:
-        """Return photos whose text names all of some people, best first.
-
-        Parameters
-        ----------
-        people
-            For each person the ways to write the name, of which one must be in the text.
-        prefer
-            Words that only change the order: the "and" of "Ann Cole and".
-        without
-            Phrases that must not be in the text.
-        limit
-            How many photos at most.
-        """
-        ...
-
-
 class CaptionArchive:
-    """Photos of an archive by the words of their captions; a `PhotoSource`.
+    """Photos of an archive by the words of their captions, searched as in a search engine.
 
     Words are indexed as names are compared, without case, accents and possessives. BM25 of the names and of
     the preferred words orders the photos; equal ones come in the order of the archive.
@@ -97,8 +55,20 @@ class CaptionArchive:
         prefer: Sequence[str] = (),
         without: Sequence[str] = (),
         limit: int = 100,
-    ) -> Iterator[CaptionedPhoto]:
-        """Return photos whose caption fits, best first; see `PhotoSource.search`."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield photos whose caption names all of some people, each with its caption, best first.
+
+        Parameters
+        ----------
+        people
+            For each person the ways to write the name, of which one must be in the caption.
+        prefer
+            Words that only change the order: the "and" of "Ann Cole and".
+        without
+            Phrases that must not be in the caption.
+        limit
+            How many photos at most.
+        """
         groups = [any_of for ways in people if (any_of := _match_any(ways))]
         if not groups:
             return
@@ -111,7 +81,7 @@ class CaptionArchive:
                  WHERE words MATCH ? ORDER BY rank, words.rowid LIMIT ?"""
         with storage_errors(_PLACE), closing(self._db.execute(sql, (query, limit))) as rows:
             for photo, text in rows:
-                yield CaptionedPhoto(photo.decode("utf-8", "surrogatepass"), text)
+                yield photo.decode("utf-8", "surrogatepass"), text
 
 
 def _match_any(phrases: Sequence[str]) -> str:
@@ -119,16 +89,6 @@ def _match_any(phrases: Sequence[str]) -> str:
     keys = (" ".join(word.key for word in split_words(phrase)) for phrase in phrases)
     found = [f'"{phrase}"' for phrase in keys if phrase]
     return f"({' OR '.join(found)})" if found else ""
-
-
-@contextmanager
-def _open_source(run: CollectRun, work: Work) -> Iterator[PhotoSource]:
-    """Yield where photos are searched: what was given, else the captions of the run's folders."""
-    if work.source is not None:
-        yield work.source
-    else:
-        with CaptionArchive.of(run) as archive:
-            yield archive
 
 
 def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
@@ -142,24 +102,24 @@ def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     matcher = NameMatcher(names)
     limit = run.settings.answers_per_search
 
-    def find(source: PhotoSource, seed: str, without: Sequence[str]) -> list[str]:
+    def find(archive: CaptionArchive, seed: str, without: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         ways = written_forms(seed, names[seed])
-        for photo in source.search([ways], prefer=["and"], without=without, limit=limit):
-            seen = matcher.find(photo.text)
+        for _, text in archive.search([ways], prefer=["and"], without=without, limit=limit):
+            seen = matcher.find(text)
             ambiguous.update(dict.fromkeys(seen.ambiguous))
             if seed in seen.names:
                 found |= dict.fromkeys(name for name in seen.names if name != seed)
         return list(found)
 
-    with _open_source(run, work) as source:
+    with CaptionArchive.of(run) as archive:
         for seed in names:
             if seed in work.done:
                 continue
             ambiguous: dict[str, None] = {}
-            first = find(source, seed, ())
+            first = find(archive, seed, ())
             excluded = [written for friend in first for written in (friend, *names[friend])]
-            second = [name for name in find(source, seed, excluded) if name not in first] if first else []
+            second = [name for name in find(archive, seed, excluded) if name not in first] if first else []
             row: Row = {"seed": seed, "first": first, "second": second, "ambiguous": list(ambiguous)}
             yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
 
@@ -186,37 +146,33 @@ def written_forms(name: str, aliases: Sequence[str]) -> list[str]:
     return list(forms)
 
 
-def photo_rows(run: CollectRun, work: Work) -> Iterator[Row]:
+def photo_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     """Yield a row per photo that a pair's search found: its text, and the names it was searched for.
 
-    A photo is kept when its text has ``names_needed`` names of some pair that found it, both by default: a
-    pair is what was searched for, and a text with one of the names comes with a photo of one person. Its
-    query are the names of the pairs that passed. Photos of the archive that no search found get a row too.
+    A photo is kept when its text has both names of some pair that found it: a text with one of the names
+    comes with a photo of one person. Its query are the names of the pairs that passed. Photos of the archive
+    that no search found get a row too.
     """
     names = known_names(run)
     found: dict[str, list[tuple[str, str]]] = {}
     texts: dict[str, str] = {}
-    with _open_source(run, work) as source:
+    with CaptionArchive.of(run) as archive:
         for pair in name_pairs(run):
             people = [written_forms(name, names[name]) for name in pair]
-            for photo in source.search(people, limit=run.settings.answers_per_pair):
-                found.setdefault(photo.photo, []).append(pair)
-                texts[photo.photo] = photo.text
+            for photo, text in archive.search(people, limit=run.settings.answers_per_pair):
+                found.setdefault(photo, []).append(pair)
+                texts[photo] = text
     matcher = NameMatcher(names)
     for path in sorted(found):
-        yield _photo_row(path, texts[path], found[path], matcher, run.settings.names_needed)
-    captions = run.manifest("captions")
-    if captions.exists:
-        for row in captions.kept_rows():
-            if row["photo"] not in found:
-                yield {"photo": row["photo"], "kept": False, "reason": "found by no pair"}
+        yield _photo_row(path, texts[path], found[path], matcher)
+    for row in run.manifest("captions").kept_rows():
+        if row["photo"] not in found:
+            yield {"photo": row["photo"], "kept": False, "reason": "found by no pair"}
 
 
-def _photo_row(
-    photo: str, text: str, pairs: Sequence[tuple[str, str]], matcher: NameMatcher, needed: int
-) -> Row:
+def _photo_row(photo: str, text: str, pairs: Sequence[tuple[str, str]], matcher: NameMatcher) -> Row:
     names = matcher.find(text).names
-    passed = [pair for pair in pairs if sum(name in names for name in pair) >= needed]
+    passed = [pair for pair in pairs if set(pair) <= set(names)]
     row: Row = {"photo": photo, "text": text, "pairs": [list(pair) for pair in pairs]}
     if not passed:
         detail = ", ".join(names) or "none of the list"

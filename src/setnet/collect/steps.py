@@ -17,7 +17,7 @@ from setnet.collect.faces import distractor_rows, face_rows, known_names, portra
 from setnet.collect.names import NameMatcher, name_rows
 from setnet.collect.result import REFUSE, UNANSWERED, result_rows
 from setnet.collect.run import CollectRun, Row, Summary, Work
-from setnet.collect.search import PhotoSource, name_pairs, pair_rows, photo_rows
+from setnet.collect.search import name_pairs, pair_rows, photo_rows
 from setnet.errors import InvalidInputError, choice_error
 
 # Called with the name of a step and how many rows it has so far.
@@ -41,10 +41,10 @@ _ALL = (
     Step("portraits", _FACES, ("names",), portrait_rows, "portrait"),
     Step("captions", ("photos",), (), caption_rows),
     Step("pairs", ("answers_per_search",), ("names", "portraits", "captions"), pair_rows, "seed"),
-    Step("photos", ("answers_per_pair", "names_needed"), ("pairs",), photo_rows),
+    Step("photos", ("answers_per_pair",), ("pairs",), photo_rows),
     Step("faces", (*_FACES, "min_faces"), ("photos",), face_rows),
     Step("duplicates", ("exclude",), ("faces", "portraits"), duplicate_rows),
-    Step("labels", ("rules", "classifier", "strangers"), ("duplicates", "portraits"), label_rows),
+    Step("labels", ("rules", "strangers"), ("duplicates", "portraits"), label_rows),
     Step("distractors", (*_FACES, "distractors", "min_faces"), (), distractor_rows),
 )
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
@@ -73,7 +73,6 @@ def run_step(
     *,
     again: bool = False,
     workers: int | None = None,
-    source: PhotoSource | None = None,
     on_row: OnRow | None = None,
 ) -> StepReport:
     """Do a step unless it is done; earlier steps have to be.
@@ -84,8 +83,6 @@ def run_step(
         Do it in any case, as after photos were added.
     workers
         Processes that open photos; one per core by default, and 0 works in this process.
-    source
-        Where photos are searched, instead of the captions of the run's folders.
     """
     if name not in STEPS:
         raise choice_error("step", name, STEPS)
@@ -101,7 +98,7 @@ def run_step(
                 )
         if again:
             run.manifest(name).remove()
-        return write_manifest(run, step, lambda done: step.rows(run, Work(done, workers, source)), on_row)
+        return write_manifest(run, step, lambda done: step.rows(run, Work(done, workers)), on_row)
 
 
 def run_all(
@@ -109,14 +106,13 @@ def run_all(
     *,
     again: str | None = None,
     workers: int | None = None,
-    source: PhotoSource | None = None,
     on_row: OnRow | None = None,
 ) -> Iterator[StepReport]:
     """Do all steps that are left up to the labels, yielding a report of each; one of them ``again``."""
     if again is not None and again not in STEPS:
         raise choice_error("step", again, STEPS)
     for name in STEPS:
-        yield run_step(run, name, again=name == again, workers=workers, source=source, on_row=on_row)
+        yield run_step(run, name, again=name == again, workers=workers, on_row=on_row)
 
 
 def write_result(
