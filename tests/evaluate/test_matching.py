@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from setnet.cli.evaluate import app
 from setnet.evaluate import matching, plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
+from setnet.evaluate.score_fitting import LabelledFaces, trials
 from setnet.faces.settings import load_calibration
-from setnet.library.calibration import LabelledFaces, trials
 from setnet.library.person_matcher import BackgroundSample, PersonMatcher
 from setnet.library.score_calibration import ScoreCalibration
 from tests.support import lfw_sample

@@ -41,7 +41,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Research": {
         "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
-        "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
+        "calibrate": "Fit a score to your own labelled descriptors.",
         "train": "Train descriptors and set heads.",
         "evaluate": "Run the experiments of the paper on your own descriptors.",
         "collect": "Make a labelled data set of people together out of photos with captions.",

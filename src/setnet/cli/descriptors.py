@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from setnet.cli.command import Call, Result, Rows, command
+from setnet.cli.command import Call, Result, command
 from setnet.cli.options import (
     DescriptorOption,
     DetectorOption,
@@ -22,9 +20,6 @@ from setnet.cli.output import files_with_reasons, first_lines, say
 from setnet.errors import InvalidInputError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
-
-if TYPE_CHECKING:
-    from setnet.library import CalibrationReport
 
 app = make_app()
 
@@ -96,59 +91,22 @@ def export(call: Call, file: Annotated[Path, argument("FILE.npz")]) -> Result:
     return Result({"file": file} | written.to_dict(), text)
 
 
-@command(app)
+@command(app, library=False)
 def calibrate(
     call: Call,
-    data: Annotated[
-        Path | None,
-        argument(
-            "DESCRIPTORS.npz", "Arrays `descriptors` and `labels`; without it, the people of the library."
-        ),
-    ] = None,
+    data: Annotated[Path, argument("DESCRIPTORS.npz", "Arrays `descriptors` and `labels`.")],
     head: Annotated[
         str | None, option("Calibrate this head; single descriptors without it.", metavar="NAME|FILE")
     ] = None,
     out: Annotated[
         Path | None, option("Write the head with the new score here.", metavar="FILE.safetensors")
     ] = None,
-    reset: Annotated[bool, option("Go back to the calibration of the descriptor model.", "--reset")] = False,
 ) -> Result:
-    """Fit what similarities mean to the people of a library, or a score to your own descriptors.
+    """Fit a score to your own labelled descriptors, and print it.
 
-    Without a file, the library's saved people decide from which similarity on matches are sure in it: five
-    or more with two example faces each. Searches use it from then on; --reset undoes it.
-
-    With a file of labelled descriptors, (w, b) of the score sigmoid(w s + b) is fitted and printed: for
-    single descriptors by likelihood, for a head's set vectors by how well they rank sets of your people.
+    The score is sigmoid(w s + b): for single descriptors it is fitted by likelihood, for a head's set vectors
+    by how well it ranks sets of your people.
     """
-    if data is not None:
-        if call.chosen is not None or reset:
-            raise typer.BadParameter("--library and --reset are for the people of a library: name no file")
-        return _calibrate_score(data, head, out)
-    if head is not None or out is not None:
-        raise typer.BadParameter("--head and --out are for a file of descriptors: name one")
-    if reset:
-        call.library.matching.store_model(None)
-        text = "matches are judged by the constants of the descriptor model again"
-        return Result({"calibrated": False}, text)
-    return _report_calibration(call.library.calibrate())
-
-
-def _report_calibration(report: CalibrationReport) -> Result:
-    columns = ["", "sure from", "maybe from", "own faces sure", "others' sure, per million"]
-    rows = [
-        (name, f"{e.sure:.3f}", f"{e.maybe:.3f}", f"{e.recall:.1f} %", f"{e.false:.2f}")
-        for name, e in (("before", report.before), ("after", report.after))
-    ]
-    remark = (
-        f"fitted to {report.faces:,} faces of {report.people:,} people, who are tried with one example each; "
-        "`setnet calibrate --reset` undoes it"
-    )
-    facts = {"calibrated": True, **report.to_dict()}
-    return Result(facts, Rows(columns, rows, right=columns[1:]), remarks=[remark])
-
-
-def _calibrate_score(data: Path, head: str | None, out: Path | None) -> Result:
     from setnet.heads import Logistic
     from setnet.library import read_descriptors
 

@@ -30,7 +30,6 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
         ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
         ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
         ("set vectors", now.set_vectors),
-        ("calibration", "fitted to this library" if now.calibrated else "of the descriptor model"),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
         ("kernels", kernel_level()),
     ]

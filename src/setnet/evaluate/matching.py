@@ -29,11 +29,11 @@ from setnet.evaluate.photo_order import (
     score_by,
 )
 from setnet.evaluate.record import Record, Row, Run, fingerprint
+from setnet.evaluate.score_fitting import LabelledFaces, Trial, fit_score_calibration, trials
 from setnet.evaluate.settings import PeopleSettings, experiment, setting
 from setnet.evaluate.tables import Column, Table, result_table
 from setnet.faces.settings import load_calibration
 from setnet.heads import unit
-from setnet.library.calibration import LabelledFaces, Trial, fit_score_calibration, trials
 from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
 from setnet.library.score_calibration import ScoreCalibration
 from setnet.train import VirtualPeople

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, choice_error
+from setnet.evaluate.score_fitting import LabelledFaces
 from setnet.heads import unit
 from setnet.library import read_descriptors
-from setnet.library.calibration import LabelledFaces
 from setnet.library.descriptor_files import check_one_model
 from setnet.train import VirtualPeople
 

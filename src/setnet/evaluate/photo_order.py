@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from setnet.engine import greedy_matches
 from setnet.evaluate.measures import ndcg
+from setnet.evaluate.score_fitting import LabelledFaces
 from setnet.heads import Logistic
-from setnet.library.calibration import LabelledFaces
 from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
 from setnet.library.score_calibration import ScoreCalibration
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Answer",
-    "CalibrationReport",
     "Change",
     "Conditions",
     "DuplicateGroup",
@@ -22,8 +21,6 @@ __all__ = [
     "Groups",
     "IndexProgress",
     "IndexReport",
-    "ItemChange",
-    "ItemChanges",
     "Label",
     "Library",
     "LibraryBackup",
@@ -61,7 +58,6 @@ __all__ = [
 if TYPE_CHECKING:
     from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit
     from setnet.library.backup import LibraryBackup
-    from setnet.library.calibration import CalibrationReport
     from setnet.library.clustering import group_descriptors
     from setnet.library.creation import LibraryStatus
     from setnet.library.describe import describe_frames, describe_photos
@@ -76,7 +72,6 @@ if TYPE_CHECKING:
     from setnet.library.people_edits import FaceConflict, FaceName, FacesNamed
     from setnet.library.people_exchange import PeopleExport, PeopleImport
     from setnet.library.person import Example, Label, Person
-    from setnet.library.photo_catalog import ItemChange, ItemChanges
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
     from setnet.library.reembed import ReembedReport
@@ -88,7 +83,6 @@ else:
     # name: the module that defines it, imported on first use
     _MODULES = {
         "Answer": "answer",
-        "CalibrationReport": "calibration",
         "Change": "undo",
         "Conditions": "query",
         "DuplicateGroup": "duplicates",
@@ -105,8 +99,6 @@ else:
         "Groups": "groups",
         "IndexProgress": "index_run",
         "IndexReport": "index_run",
-        "ItemChange": "photo_catalog",
-        "ItemChanges": "photo_catalog",
         "Library": "library",
         "LibraryBackup": "backup",
         "LibraryPhoto": "photos",

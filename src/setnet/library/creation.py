@@ -290,10 +290,7 @@ def _head(settings: FaceSettings, dim: int) -> Aggregator:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:
-    """What a library holds, the settings it was made with, and its bytes on disk.
-
-    `calibrated` says whether what similarities mean was fitted to it, by `setnet calibrate`.
-    """
+    """What a library holds, the settings it was made with, and its bytes on disk."""
 
     path: Path
     counts: Counts
@@ -303,7 +300,6 @@ class LibraryStatus:
     dim: int
     set_vectors: str
     bytes: int
-    calibrated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as values that JSON can hold."""
@@ -316,7 +312,6 @@ class LibraryStatus:
             "dim": self.dim,
             "set_vectors": self.set_vectors,
             "bytes": self.bytes,
-            "calibrated": self.calibrated,
             "folder_count": self.counts.folders,
         }
 

@@ -44,18 +44,15 @@ from setnet.library.paths import (
 )
 from setnet.library.people import People
 from setnet.library.person_matcher import PersonMatchers
-from setnet.library.photo_catalog import ItemChanges, Photos, changes_since
+from setnet.library.photo_catalog import Photos
 from setnet.library.photos import PhotoHit
 from setnet.library.query import PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
-from setnet.library.score_calibration import own_calibration
 from setnet.library.search import Ranking
 from setnet.system import FileLock
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
-    from setnet.library.calibration import CalibrationReport
-    from setnet.library.calibration import Groups as LabelledGroups
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
     from setnet.library.person import Who
@@ -376,26 +373,6 @@ class Library:
         return QueryPerson(f"person {number}", descriptors)
 
     @own_errors
-    def calibrate(self, groups: LabelledGroups | None = None) -> CalibrationReport:
-        """Fit what similarities mean to the library's people, and to groups of faces of one person each.
-
-        `groups` are faces by group, each a photo's id and the number of the face in it from 0.
-        """
-        from setnet.library.calibration import calibrate_library
-
-        return calibrate_library(self, groups)
-
-    @own_errors
-    def changes(self, since: str | None = None, limit: int = 200) -> ItemChanges:
-        """Return which photos and people were added, changed or removed behind a cursor, in order.
-
-        Without `since` everything there is comes as added. The `cursor` of the result leads on, at once where
-        there is `more`, and later else.
-        """
-        with self.database.reading() as db:
-            return changes_since(db, since, limit)
-
-    @own_errors
     def duplicates(self, **options: Any) -> list[DuplicateGroup]:
         """Return the groups of photos that are copies of one photograph; nothing is deleted.
 
@@ -418,7 +395,6 @@ class Library:
             dim=self.dim,
             set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
-            calibrated=own_calibration(self.photos, self.settings) is not None,
         )
 
     @own_errors

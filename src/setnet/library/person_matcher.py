@@ -5,22 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import own_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.library.person import Person
 from setnet.library.query import QueryPerson
-from setnet.library.score_calibration import (
-    NonMatchScores,
-    ScoreCalibration,
-    store_calibration,
-    stored_calibration,
-)
+from setnet.library.score_calibration import NonMatchScores, ScoreCalibration, model_calibration
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -243,47 +238,39 @@ class PersonMatcher:
         )
 
 
-class _Known(NamedTuple):
-    state: tuple[int, int]
-    model: ScoreCalibration
-    background: BackgroundSample
-
-
 class PersonMatchers:
-    """Makes the matchers of a library's people; what they need is read again when the library changes."""
+    """Makes the matchers of a library's people; the background is read again when the library changes."""
 
     def __init__(self, library: Library) -> None:
         self.path, self._library = library.path, library
         self._lock = threading.Lock()
-        self._kept: _Known | None = None
+        self._kept: tuple[tuple[int, int], BackgroundSample] | None = None
 
-    @property
+    @cached_property
     def model(self) -> ScoreCalibration:
-        """The library's own calibration, or that of its descriptor model."""
-        return self._known().model
-
-    @own_errors
-    def store_model(self, model: ScoreCalibration | None) -> None:
-        """Store the library's own calibration; None goes back to that of its descriptor model."""
-        store_calibration(self._library.database, self._library.settings, model)
+        """The calibration of the library's descriptor model."""
+        return model_calibration(self._library.settings)
 
     @property
     def background(self) -> BackgroundSample:
         """A sample of the library's faces."""
-        return self._known().background
+        catalog, index = self._library.photos, self._library.set_index
+        state = catalog.commit(), len(index)
+        with self._lock:
+            if self._kept is None or self._kept[0] != state:
+                self._kept = state, BackgroundSample.of(index, catalog.counts().faces, self.model)
+            return self._kept[1]
 
     @property
     def threshold(self) -> float:
         """The similarity from which two faces may be one person's."""
-        known = self._known()
         nobody = np.zeros(self._library.dim, np.float32)
-        return PersonMatcher.of(
-            known.model, nobody, 1, known.model.non_match_scores(1), known.background.faces
-        ).maybe
+        strangers = self.model.non_match_scores(1)
+        return PersonMatcher.of(self.model, nobody, 1, strangers, self.background.faces).maybe
 
     def matcher(self, person: QueryPerson) -> PersonMatcher:
         """Return what recognises a person in this library."""
-        known = self._known()
+        background = self.background
         if not np.isfinite(person.descriptors).all():
             raise InvalidInputError(f"{person.name}: a descriptor holds NaN or infinity")
         vector = person_vector(person.descriptors, person.name)
@@ -293,9 +280,9 @@ class PersonMatchers:
                 f"{self._library.dim}"
             )
         examples = len(person.descriptors)
-        strangers = known.background.non_match_scores(vector, examples, known.model)
+        strangers = background.non_match_scores(vector, examples, self.model)
         refused = self._similarities(vector, person.refused)
-        return PersonMatcher.of(known.model, vector, examples, strangers, known.background.faces, refused)
+        return PersonMatcher.of(self.model, vector, examples, strangers, background.faces, refused)
 
     def _similarities(
         self, vector: NDArray[np.float32], faces: frozenset[tuple[str, int]]
@@ -310,15 +297,6 @@ class PersonMatchers:
             if ordinal < len(elements):
                 found.append(float(elements[ordinal] @ vector))
         return np.array(found, np.float32)
-
-    def _known(self) -> _Known:
-        catalog, index = self._library.photos, self._library.set_index
-        state = catalog.commit(), len(index)
-        with self._lock:
-            if self._kept is None or self._kept.state != state:
-                model = stored_calibration(catalog, self._library.settings)
-                self._kept = _Known(state, model, BackgroundSample.of(index, catalog.counts().faces, model))
-            return self._kept
 
 
 class Identity(NamedTuple):

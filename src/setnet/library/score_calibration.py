@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -10,8 +9,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from setnet.errors import InvalidInputError
-from setnet.library.database import Database
-from setnet.library.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -216,45 +213,8 @@ def _rising(similarity: float, mean: float, spread: float) -> float:
     return math.exp(-0.5 * z * z) / (spread * math.sqrt(2 * math.pi))
 
 
-_KEY = "calibration"
-
-
-def stored_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> ScoreCalibration:
-    """Return the library's own calibration if it has one for its descriptor model, else the model's."""
-    return own_calibration(catalog, settings) or model_calibration(settings)
-
-
 def model_calibration(settings: FaceSettings) -> ScoreCalibration:
-    """Return the constants of the library's descriptor model."""
+    """Return the constants of a library's descriptor model."""
     from setnet.faces.settings import load_calibration
 
     return ScoreCalibration.of(load_calibration(settings.descriptor, "match"))
-
-
-def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> ScoreCalibration | None:
-    """Return what `setnet calibrate` fitted to the library; None without, or for another model or metric."""
-    text = catalog.meta(_KEY)
-    if text is None:
-        return None
-    try:
-        stored = json.loads(text)
-        return ScoreCalibration.of(stored["model"]) if stored["descriptor"] == _fitted_to(settings) else None
-    except (ValueError, TypeError, KeyError, InvalidInputError):
-        return None  # of a later setnet: the model's own constants are always right enough
-
-
-def store_calibration(database: Database, settings: FaceSettings, model: ScoreCalibration | None) -> None:
-    """Store a library's own calibration; None removes it."""
-    with database.writing() as db:
-        if model is None:
-            db.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
-            return
-        text = json.dumps({"descriptor": _fitted_to(settings), "model": model.to_dict()})
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, text))
-
-
-def _fitted_to(settings: FaceSettings) -> str:
-    """Return which descriptors similarities are of: under a new metric, they have another meaning."""
-    from setnet.faces import model_entry
-
-    return model_entry(settings.descriptor, "descriptor").identity

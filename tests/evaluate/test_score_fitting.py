@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE
+from setnet.evaluate.score_fitting import LabelledFaces, fit_score_calibration
 from setnet.faces.settings import load_calibration
-from setnet.library.calibration import LabelledFaces, fit_score_calibration
 from setnet.library.person_matcher import BackgroundSample
 from setnet.library.score_calibration import ScoreCalibration
 from setnet.train import VirtualPeople
@@ -67,15 +67,6 @@ def test_worse_copies_tell_what_quality_costs() -> None:
     assert model.small == model.turned == 0.0, "nothing was small or turned"
     unknown = replace(copies, quality=np.full((len(faces.owner), 6), np.nan, np.float32))
     assert fit_score_calibration(faces, SFACE, [unknown]).blurred == SFACE.blurred
-
-
-def test_with_few_people_the_prior_weighs_more() -> None:
-    few, many = virtual(5, 3, difficulty=1.5), virtual(300, 3, difficulty=1.5)
-    sample = virtual(800, 1, seed=9).descriptors
-    fitted = [fit_score_calibration(part, SFACE, prior=SFACE, sample=sample) for part in (few, many)]
-    assert abs(fitted[0].genuine - SFACE.genuine) < abs(fitted[1].genuine - SFACE.genuine)
-    assert fitted[0].tail_rate == pytest.approx(SFACE.tail_rate, rel=0.1)
-    assert fitted[1].strangers == SFACE.strangers, "every search measures it by itself"
 
 
 def test_too_few_people_are_refused() -> None:

@@ -1,25 +1,16 @@
-"""Fit the meaning of similarities to labelled faces: of a library's people and groups, or of a data set."""
+"""Fit what similarities mean to labelled faces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.person_matcher import BackgroundSample, PersonMatcher, evenly, measured, person_vector
-from setnet.library.score_calibration import (
-    NonMatchScores,
-    ScoreCalibration,
-    model_calibration,
-    stored_calibration,
-)
-
-if TYPE_CHECKING:
-    from setnet.library.library import Library
+from setnet.library.person_matcher import evenly, measured, person_vector
+from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 Descriptors = NDArray[np.float32]
 _MOST_GENUINE = 20  # faces of one person that a trial looks for
@@ -104,8 +95,6 @@ MIN_PEOPLE = 10  # with two faces or more
 _TRIALS = 1000  # for each number of examples
 _BOOTSTRAPS = 400
 _SURE = 0.95
-# What the constants of a prior model count as: strangers in the tail, and people.
-_PRIOR_TAIL, _PRIOR_PEOPLE = 50.0, 10.0
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 
 Floats = NDArray[np.float64]
@@ -124,21 +113,17 @@ class _Measured:
     genuine: list[Floats]
     qualities: list[NDArray[np.float32] | None]
 
-    @property
-    def once(self) -> float:
-        """The share of the trials that counts everybody once."""
-        return len(np.unique(self.person)) / len(self.person)
-
 
 def fit_score_calibration(
     faces: LabelledFaces,
     start: ScoreCalibration,
     degraded: Sequence[LabelledFaces] = (),
-    prior: ScoreCalibration | None = None,
-    sample: NDArray[np.float32] | None = None,
     seed: int = 0,
 ) -> ScoreCalibration:
     """Return the model fitted to labelled faces.
+
+    Its tail is the upper 95 % bound of what was seen, people drawn again: a tail that is too heavy costs some
+    recall, one that is too light costs false matches.
 
     Parameters
     ----------
@@ -148,39 +133,26 @@ def fit_score_calibration(
         Any model of these descriptors; where its tail begins is kept, and what faces cannot tell.
     degraded
         Faces of worse copies of the photos: with `faces`, they tell what quality costs.
-    prior
-        A model that counts as some faces more, for sources of few people. Without one, the tail is the upper
-        95 % bound of what was seen, people drawn again: a tail that is too heavy costs some recall, one that
-        is too light costs false matches.
-    sample
-        Faces among which people are searched; an even choice of `faces` by default. What strangers are like
-        is then not fitted but taken from the prior, as every search measures it on such a sample.
     """
-    if prior is None and (several := len(faces.people(2))) < MIN_PEOPLE:
+    if (several := len(faces.people(2))) < MIN_PEOPLE:
         raise InvalidInputError(
             f"{several} people have two labelled faces or more: {MIN_PEOPLE} are needed to fit what "
             "similarities mean"
         )
-    found = [_measure(faces, n, start, seed, sample) for n in EXAMPLES if faces.people(n + 1)]
+    found = [_measure(faces, n, start, seed) for n in EXAMPLES if faces.people(n + 1)]
     worse = [_measure(part, n, start, seed) for part in degraded for n in EXAMPLES if part.people(n + 1)]
-    rate, scale = _tail(found, start, prior, seed)
-    model = replace(start, tail_rate=rate, tail_scale=scale)
-    if sample is None:
-        one, many = _approach(found, [m.strangers.mean for m in found])
-        spread = float(np.mean([m.strangers.spread for m in found]))
-        model = replace(model, strangers=one, strangers_many=many, spread=spread)
-    return _with_genuine(_with_quality(model, [*found, *worse]), found, prior)
+    rate, scale = _tail(found, seed)
+    one, many = _approach(found, [m.strangers.mean for m in found])
+    spread = float(np.mean([m.strangers.spread for m in found]))
+    model = replace(
+        start, tail_rate=rate, tail_scale=scale, strangers=one, strangers_many=many, spread=spread
+    )
+    return _with_genuine(_with_quality(model, [*found, *worse]), found)
 
 
-def _measure(
-    part: LabelledFaces,
-    examples: int,
-    model: ScoreCalibration,
-    seed: int,
-    sample: NDArray[np.float32] | None = None,
-) -> _Measured:
+def _measure(part: LabelledFaces, examples: int, model: ScoreCalibration, seed: int) -> _Measured:
     rng = np.random.default_rng((seed, examples))
-    sample = evenly(part.descriptors) if sample is None else sample
+    sample = evenly(part.descriptors)
     known = model.non_match_scores(examples)
     done: list[tuple[Trial, NonMatchScores, Floats]] = []
     for trial in trials(part, examples, _TRIALS, rng):
@@ -202,17 +174,8 @@ def _measure(
     )
 
 
-def _tail(
-    found: Sequence[_Measured], start: ScoreCalibration, prior: ScoreCalibration | None, seed: int
-) -> tuple[float, float]:
+def _tail(found: Sequence[_Measured], seed: int) -> tuple[float, float]:
     """Return share and scale of the tail: the mean over numbers of examples, each weighing the same."""
-    if prior is not None:
-        beyond, excess, compared = (
-            sum(m.once * float(getattr(m, name).sum()) for m in found)
-            for name in ("beyond", "excess", "compared")
-        )
-        rate = (beyond + _PRIOR_TAIL) / (compared + _PRIOR_TAIL / prior.tail_rate)
-        return rate, (excess + _PRIOR_TAIL * prior.tail_scale) / (beyond + _PRIOR_TAIL)
     rng = np.random.default_rng((seed, 1))
     rates, scales = [], []
     for measured_ in found:
@@ -248,9 +211,7 @@ def _with_quality(model: ScoreCalibration, found: Sequence[_Measured]) -> ScoreC
     return replace(model, small=small, blurred=blurred, turned=turned, doubtful=doubtful)
 
 
-def _with_genuine(
-    model: ScoreCalibration, found: Sequence[_Measured], prior: ScoreCalibration | None
-) -> ScoreCalibration:
+def _with_genuine(model: ScoreCalibration, found: Sequence[_Measured]) -> ScoreCalibration:
     """Return the model with mean and spread of own faces' similarities, and the share that strays."""
     means, spreads, strays = [], [], []
     for m in found:
@@ -265,20 +226,13 @@ def _with_genuine(
         strays.append(float(weights[values < 0.7 * middle].sum() / weights.sum()))
     one, many = _approach(found, means)
     spread, spread_many = _approach(found, spreads)
-    fitted = replace(
+    return replace(
         model,
         genuine=one,
         genuine_many=many,
         genuine_spread=max(spread, 0.01),
         genuine_spread_many=max(spread_many, 0.01),
         stray=min(max(float(np.mean(strays)), 0.005), 0.2),
-    )
-    if prior is None:
-        return fitted
-    share = _PRIOR_PEOPLE / (_PRIOR_PEOPLE + len(np.unique(found[0].person)))
-    names = ("genuine", "genuine_many", "genuine_spread", "genuine_spread_many", "stray")
-    return replace(
-        fitted, **{name: (1 - share) * getattr(fitted, name) + share * getattr(prior, name) for name in names}
     )
 
 
@@ -302,104 +256,3 @@ def _quantile(values: Floats, weights: Floats, share: float) -> float:
     order = np.argsort(values)
     place = np.searchsorted(np.cumsum(weights[order]), share * weights.sum())
     return float(values[order[min(int(place), len(values) - 1)]])
-
-
-MIN_OWN_PEOPLE = 5  # with two faces or more: fewer say nothing about a library
-_EFFECT_TRIALS = 500
-Groups = Mapping[str, Sequence[tuple[str, int]]]  # faces of photos, by group
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a calibration makes of the faces of known people.
-
-    `sure` and `maybe` are mean thresholds for a person of one example; `recall` is the percentage of their
-    other faces that are recognised surely, and `false` how many other people's faces are, of a million.
-    """
-
-    sure: float
-    maybe: float
-    recall: float
-    false: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers as values that JSON can hold."""
-        return {
-            "sure": round(self.sure, 4),
-            "maybe": round(self.maybe, 4),
-            "recall": round(self.recall, 2),
-            "false_per_million": round(self.false, 3),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CalibrationReport:
-    """A library's calibration before and after, and how many people and faces it was fitted to."""
-
-    people: int
-    faces: int
-    before: Effect
-    after: Effect
-    model: ScoreCalibration
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return {
-            "people": self.people,
-            "faces": self.faces,
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-            "model": self.model.to_dict(),
-        }
-
-
-def calibrate_library(library: Library, groups: Groups | None = None) -> CalibrationReport:
-    """Fit the library's own calibration to its people and to groups of faces, and store it."""
-    known = labelled_faces(library, groups or {})
-    several = len(known.people(2))
-    if several < MIN_OWN_PEOPLE:
-        raise InvalidInputError(
-            f"{several} people of this library have two example faces or more: {MIN_OWN_PEOPLE} are needed "
-            "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of "
-            "the descriptor model are used, which fit most photos"
-        )
-    before = stored_calibration(library.photos, library.settings)
-    prior = model_calibration(library.settings)
-    background = library.matching.background
-    after = fit_score_calibration(known, prior, prior=prior, sample=background.sample)
-    effects = [effect(known, background, model) for model in (before, after)]
-    library.matching.store_model(after)
-    return CalibrationReport(several, len(known.descriptors), effects[0], effects[1], after)
-
-
-def labelled_faces(library: Library, groups: Groups) -> LabelledFaces:
-    """Return the example faces of saved people and the faces of groups, each group a person."""
-    rows: list[NDArray[np.float32]] = []
-    for person in library.people:
-        if person.examples:
-            rows.append(library.people.descriptors(person.name))
-    for faces in groups.values():
-        found = [library.photos.descriptors(photo)[face] for photo, face in faces]
-        if found:
-            rows.append(np.stack(found))
-    if not rows:
-        return LabelledFaces(np.zeros((0, library.dim), np.float32), np.zeros(0, np.int64))
-    everything = np.concatenate(rows)
-    everything = everything / np.maximum(np.linalg.norm(everything, axis=1, keepdims=True), 1e-12)
-    return LabelledFaces(everything, np.repeat(np.arange(len(rows)), [len(part) for part in rows]))
-
-
-def effect(known: LabelledFaces, background: BackgroundSample, model: ScoreCalibration) -> Effect:
-    """Return what a model makes of known faces, searched among all faces of a library."""
-    rng = np.random.default_rng(0)
-    thresholds, found = [], []
-    wrong = compared = 0
-    for trial in trials(known, 1, _EFFECT_TRIALS, rng):
-        strangers = background.non_match_scores(trial.vector, 1, model)
-        matcher = PersonMatcher.of(model, trial.vector, 1, strangers, background.faces)
-        thresholds.append((matcher.sure, matcher.maybe))
-        found.append(float(np.mean(trial.genuine >= matcher.sure)))
-        wrong += int((trial.strangers >= matcher.sure).sum())
-        compared += len(trial.strangers)
-    sure, maybe = np.mean(thresholds, axis=0).tolist()
-    return Effect(sure, maybe, 100.0 * float(np.mean(found)), 1e6 * wrong / max(compared, 1))
