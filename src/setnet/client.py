@@ -22,7 +22,6 @@ from setnet.library import (
     GroupingReport,
     GroupTotal,
     GroupTotals,
-    ItemChanges,
     Person,
     PersonThresholds,
     Suggestion,
@@ -526,10 +525,6 @@ class Client:
         """Give a photo the id by which your program knows it, or take it away with None."""
         body = {"external_id": external_id}
         return self.call(Photo, "PUT", f"/photos/{_word(photo_id)}/external-id", body)
-
-    def changes(self, since: str | None = None, limit: int = 200) -> ItemChanges:
-        """Return what was added, changed or removed behind a cursor, in order; its `cursor` leads on."""
-        return self.call(ItemChanges, "GET", "/feed", params={"since": since, "limit": limit})
 
     def photo(self, photo_id: str) -> Photo:
         """Return a photo with its faces and the saved people they look like."""

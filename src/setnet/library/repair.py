@@ -289,7 +289,6 @@ def _tidy(db: sqlite3.Connection) -> None:
     """Let tables fit each other: no group of nobody, counts and checksums as they are."""
     db.execute("UPDATE face_groups SET person = NULL WHERE person NOT IN (SELECT id FROM people)")
     db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
-    db.execute("UPDATE sums SET value = abs(random() / 2) WHERE name = 'item_changes'")  # a feed of its own
     recount_photos(db)
     db.execute("UPDATE face_groups SET stale = 1")
     refresh_groups(db)

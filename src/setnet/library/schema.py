@@ -16,9 +16,6 @@
 - **Counts**: triggers keep the numbers of photos and faces with every change, so that nobody counts rows. The
   table `photo_counts` has a row for each state of a photo. A change and its count are in one transaction;
   `recount` adds up the rows themselves, which takes about a second for half a million photos.
-- **Changes feed**: `item_changes` has one row for each photo and person there ever was, with the number of
-  its last change; a change gives it a new number, so that whoever read up to some number finds what changed
-  since behind it. Triggers keep it. `sums` has a random number that tells one feed of changes from another.
 - **Checksums**: `photos.checksum` is that of a photo's own rows in all tables of `PHOTO_TABLES`; what people
   typed is in the journal too (`journal`), and groups are made again from photos and people.
 """
@@ -445,62 +442,15 @@ _PEOPLE = """
         added REAL NOT NULL
     );
 """
-_CHANGES_FEED = """
-    CREATE TABLE item_changes (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        kind TEXT NOT NULL,
-        item NOT NULL,
-        first INTEGER
-    );
-    CREATE INDEX item_changes_by_item ON item_changes (kind, item);
-"""
 _SUMS = """
     CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO sums VALUES ('commits', 0), ('journal', 0), ('purging', 0),
-        ('item_changes', abs(random() / 2));
+    INSERT INTO sums VALUES ('commits', 0), ('journal', 0), ('purging', 0);
 """
 
 
-def _noted(kind: str, item: str) -> str:
-    """Return the statements that give an item a new number.
-
-    `item` begins with a plus: compared with a column of a type, `item_changes.item` could not be looked up
-    in its index, and each change would read all the others.
-    """
-    earlier = f"SELECT coalesce(first, id) FROM item_changes WHERE kind = '{kind}' AND item = {item}"
-    return (
-        f"INSERT INTO item_changes (kind, item, first) SELECT '{kind}', {item}, ({earlier}); "
-        f"DELETE FROM item_changes WHERE kind = '{kind}' AND id NOT IN "
-        f"(SELECT max(id) FROM item_changes WHERE kind = '{kind}' AND item = {item}) AND item = {item};"
-    )
-
-
-_TRIGGERS = (
-    "CREATE TRIGGER photos_noted_new AFTER INSERT ON photos WHEN NEW.state = 'ready' BEGIN "
-    f"{_noted('photo', '+NEW.id')} END;\n"
-    "CREATE TRIGGER photos_noted_ready AFTER UPDATE OF state, stored ON photos "
-    "WHEN (NEW.state <> OLD.state OR NEW.stored <> OLD.stored) AND NEW.state <> 'unread' "
-    "AND (NEW.state = 'ready' OR EXISTS "
-    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +NEW.id)) BEGIN "
-    f"{_noted('photo', '+NEW.id')} END;\n"
-    "CREATE TRIGGER photos_noted_gone AFTER DELETE ON photos WHEN EXISTS "
-    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +OLD.id) BEGIN "
-    f"{_noted('photo', '+OLD.id')} END;\n"
-    "CREATE TRIGGER people_noted_new AFTER INSERT ON people BEGIN "
-    f"{_noted('person', '+NEW.uid')} END;\n"
-    "CREATE TRIGGER people_noted_gone AFTER DELETE ON people BEGIN "
-    f"{_noted('person', '+OLD.uid')} END;\n"
-    "CREATE TRIGGER people_noted_changed AFTER INSERT ON changes BEGIN "
-    "INSERT INTO item_changes (kind, item, first) SELECT 'person', uid, "
-    "(SELECT coalesce(first, id) FROM item_changes WHERE kind = 'person' AND item = +uid) "
-    "FROM people WHERE id IN (SELECT value FROM json_each(NEW.people)) ORDER BY id; "
-    "DELETE FROM item_changes WHERE kind = 'person' AND EXISTS (SELECT 1 FROM item_changes AS later "
-    "WHERE later.kind = 'person' AND later.item = item_changes.item AND later.id > item_changes.id); END;\n"
-)
-
 # Never edit a migration that was released: add one.
-FIRST_FORMAT = 2  # what the first of the migrations makes; 1 was never released
-MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS + _CHANGES_FEED + _TRIGGERS,)
+FIRST_FORMAT = 3  # what the first of the migrations makes; earlier ones were never released
+MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS,)
 
 
 def migrate(db: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""`/photos`, `/feed`, `/timeline`, `/archive`: photos by id and by date, their pictures and their files."""
+"""`/photos`, `/timeline`, `/archive`: photos by id and by date, their pictures and their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import ItemChanges, Library, LibraryPhoto, StoredFace
+from setnet.library import Library, LibraryPhoto, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.video.sprite import sprite_times
@@ -110,23 +110,6 @@ def set_external_id(library: Library, photo_id: PhotoId, query: ExternalIdQuery)
     """Give a photo the id by which your program knows it, or take it away with null."""
     _require_photo(library, photo_id)
     return reply(library.photos.set_external_id(photo_id, query.external_id).to_dict(display_path))
-
-
-@routes.get("/feed")
-@reads
-def read_feed(
-    library: Library,
-    since: Annotated[
-        str | None, Query(max_length=80, description="The `cursor` of the call before; none: everything")
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-) -> ItemChanges:
-    """Return which photos and people were added, changed or removed since, in order.
-
-    Each comes once, with its last change: read it again, or drop it if it was removed. Call again with
-    `cursor`, at once where there is `more`. A cursor from before a repair is refused with 422: start again.
-    """
-    return library.changes(since, limit)
 
 
 def _look_up(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:
