@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from setnet.errors import InvalidInputError
 from setnet.web import WebSettings
-from setnet.web.guard import COOKIE, new_session, session_fits
+from setnet.web.guard import COOKIE, SESSION_SECONDS, Sessions
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -77,12 +77,32 @@ def test_a_browser_with_an_outdated_cookie_can_still_sign_in(proxied: TestClient
     assert proxied.post(f"{API}/session", json={"token": TOKEN}).status_code == 204
 
 
-def test_a_session_ends_and_holds_for_its_token_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = new_session(TOKEN)
-    assert session_fits(session, TOKEN)
-    assert not session_fits(session, f"{TOKEN}x")
-    monkeypatch.setattr("setnet.web.guard.time.time", lambda: float(session.partition(".")[0]))
-    assert not session_fits(session, TOKEN)
+def test_a_session_ends_with_its_time_and_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    sessions = Sessions(lambda: now[0])
+    first = sessions.begin()
+    assert sessions.has(first)
+    assert not sessions.has(f"{first}x")
+    assert not sessions.has("")
+    now[0] += SESSION_SECONDS
+    assert not sessions.has(first)
+    monkeypatch.setattr("setnet.web.guard._MOST_SESSIONS", 2)
+    begun = [sessions.begin() for _ in range(3)]
+    assert [sessions.has(session) for session in begun] == [False, True, True]
+
+
+def test_signing_out_ends_the_session_wherever_it_is_used(proxied: TestClient) -> None:
+    def begin() -> dict[str, str]:
+        cookie = proxied.post(f"{API}/session", json={"token": TOKEN}).cookies[COOKIE]
+        proxied.cookies.clear()
+        return {"Cookie": f"{COOKIE}={cookie}"}
+
+    one, another = begin(), begin()
+    assert proxied.get(f"{API}/status", headers=one).status_code == 200
+    assert proxied.delete(f"{API}/session", headers=one).status_code == 204
+    assert proxied.get(f"{API}/status", headers=one).status_code == 401
+    assert proxied.get(f"{API}/status", headers=another).status_code == 200
+    assert proxied.delete(f"{API}/session").status_code == 204  # without one
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def create_app(
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "X-Setnet-Token"],
         )
-    app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens)
+    app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens, sessions=state.sessions)
     return app
 
 

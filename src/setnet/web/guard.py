@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ipaddress
 import math
 import secrets
@@ -27,7 +26,7 @@ from setnet.web.settings import WebSettings, is_loopback
 COOKIE = "setnet-session"
 SESSION_SECONDS = 30 * 24 * 3600
 _BLOCKED_SECONDS = 60.0
-_MOST_ADDRESSES = 10_000
+_MOST_ADDRESSES = _MOST_SESSIONS = 10_000
 _HELD_FREE = 1 << 16  # small bodies are not worth counting
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
@@ -55,34 +54,58 @@ def token_fits(given: str | None, wanted: str) -> bool:
     return secrets.compare_digest((given or "").encode("utf-8", "replace"), wanted.encode())
 
 
-def new_session(token: str) -> str:
-    """Return a session for whoever knows the token: when it ends, a number, and a signature by the token.
+class Sessions:
+    """The sessions of those who signed in: random numbers that tell nothing of the token.
 
-    It does not tell the token, and holds after a restart with the same one.
+    They live as long as the server: whoever signs out, and each restart, ends a session wherever it is used.
     """
-    facts = f"{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
-    return f"{facts}.{_signature(facts, token)}"
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends: dict[bytes, float] = {}  # by digest, in the order of time
+
+    def begin(self) -> str:
+        """Return a new session; the oldest ends when there are too many."""
+        while self._ends and (len(self._ends) >= _MOST_SESSIONS or self._oldest_end() <= self._clock()):
+            del self._ends[next(iter(self._ends))]
+        session = secrets.token_urlsafe(24)
+        self._ends[_digest(session)] = self._clock() + SESSION_SECONDS
+        return session
+
+    def has(self, session: str) -> bool:
+        """Whether a session was begun and has not ended."""
+        return self._ends.get(_digest(session), 0.0) > self._clock()
+
+    def end(self, session: str) -> None:
+        """End a session, if there is such a one."""
+        self._ends.pop(_digest(session), None)
+
+    def _oldest_end(self) -> float:
+        return next(iter(self._ends.values()))
 
 
-def session_fits(session: str, token: str) -> bool:
-    """Whether a session was made with this token and has not ended."""
-    facts, _, signature = session.rpartition(".")
-    if not token_fits(signature, _signature(facts, token)):
-        return False
-    return int(facts.partition(".")[0]) > time.time()
+def _digest(secret: str) -> bytes:
+    return blake2b(secret.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def _signature(facts: str, token: str) -> str:
-    return hmac.digest(token.encode(), facts.encode("utf-8", "replace"), "sha256").hex()
+def session_in(headers: Headers) -> str:
+    """Return the session in a cookie, or nothing.
+
+    Cookies of other servers on this machine come along, in any shape: read as browsers do.
+    """
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
 
 
 class Guard:
     """The outermost middleware: refuses unauthorised requests before a byte of their body is read."""
 
-    def __init__(self, app: ASGIApp, settings: WebSettings, wrong_tokens: TokenRateLimit) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: WebSettings, wrong_tokens: TokenRateLimit, sessions: Sessions
+    ) -> None:
         self._app = app
         self._settings = settings
         self._wrong_tokens = wrong_tokens
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -132,10 +155,9 @@ class Guard:
             )
         if path == _SESSION:
             return None  # shows its token in the body
-        # Cookies of other servers on this machine come along, in any shape: read as browsers do.
-        session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        session = session_in(headers)
         given = [token for token in _tokens(headers) if token]
-        if session_fits(session, wanted) or any(token_fits(token, wanted) for token in given):
+        if self._sessions.has(session) or any(token_fits(token, wanted) for token in given):
             return None
         for token in [*given, *([session] if session else [])]:
             self._wrong_tokens.add(address, token)
@@ -219,7 +241,7 @@ class TokenRateLimit:
             guesses = self._by_address[place] = _Guesses(now + _BLOCKED_SECONDS)
             if len(self._by_address) > _MOST_ADDRESSES:
                 del self._by_address[next(iter(self._by_address))]
-        guesses.digests.add(blake2b(token.encode("utf-8", "replace"), digest_size=16).digest())
+        guesses.digests.add(_digest(token))
         if len(guesses.digests) >= self._most:
             guesses.until = now + _BLOCKED_SECONDS
 

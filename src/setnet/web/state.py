@@ -21,7 +21,7 @@ from setnet.library.index_run import AgreeToPrune
 from setnet.library.paths import display_path
 from setnet.library.schema import Counts
 from setnet.web.caches import Cursors, RankingCache, TimelineCache, UploadedFaces
-from setnet.web.guard import TokenRateLimit
+from setnet.web.guard import Sessions, TokenRateLimit
 from setnet.web.metrics import Metrics
 from setnet.web.pools import BoundedThreads, ImagePool
 from setnet.web.problems import Problem
@@ -273,6 +273,7 @@ class ServerState:
         self.index_job = IndexJob(self.library)
         self.metrics = Metrics()
         self.wrong_tokens = TokenRateLimit(settings.wrong_tokens)
+        self.sessions = Sessions()
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
         self.reading = BoundedThreads("reading", 4, 256)
         self.parsing = BoundedThreads("parsing", 2, 64)

@@ -12,7 +12,7 @@ from setnet import __version__
 from setnet.client import Answer, Status
 from setnet.library import Library
 from setnet.library.paths import display_path
-from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, new_session, token_fits
+from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, session_in, token_fits
 from setnet.web.problems import Problem
 from setnet.web.requests import State, Strict, api_router, reads, reply
 from setnet.web.search import MOST_PEOPLE
@@ -87,7 +87,7 @@ async def begin_session(session: SessionQuery, request: Request, state: State) -
         raise Problem(401, "this is not the token that 'setnet serve' printed")
     response.set_cookie(
         COOKIE,
-        new_session(wanted),
+        state.sessions.begin(),
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
@@ -97,8 +97,9 @@ async def begin_session(session: SessionQuery, request: Request, state: State) -
 
 
 @routes.delete("/session", tags=["session"], status_code=204)
-async def end_session() -> Response:
-    """Delete the cookie."""
+async def end_session(request: Request, state: State) -> Response:
+    """End the session wherever it is used, and delete the cookie."""
+    state.sessions.end(session_in(request.headers))
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
