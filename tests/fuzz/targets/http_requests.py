@@ -13,7 +13,6 @@ from urllib.parse import quote, unquote
 
 from setnet.library import Library
 from setnet.web import WebSettings, create_app
-from setnet.web.guard import new_session
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, junk, mutated_bytes, mutated_json
 from tests.fuzz.openapi import sample
@@ -23,6 +22,7 @@ from tests.fuzz.targets.photo_files import damaged_photo, photos
 
 SECONDS = 60.0  # of waiting for an answer: processor time has a tighter limit
 TOKEN = "a token for these tests"
+SESSION = "a-session-of-these-tests"
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "get", "")
 TEXTS = ["Anna", "vectors", "1", "2", "2019", "2019-07", "../..", "%2e%2e", "é", "a/b", "exact", "\0", "0"]
 HEADERS = [
@@ -33,7 +33,7 @@ HEADERS = [
     (b"origin", [b"http://localhost", b"https://example.org", b"null", b"http://[", b""]),
     (b"sec-fetch-site", [b"cross-site", b"same-origin", b"none"]),
     (b"authorization", [b"Bearer " + TOKEN.encode(), b"Bearer", b"Basic eA==", b"bearer \xff"]),
-    (b"cookie", [b"setnet-session=" + new_session(TOKEN).encode(), b"a=b; ; =; x", b'setnet-session="\\']),
+    (b"cookie", [b"setnet-session=" + SESSION.encode(), b"a=b; ; =; x", b'setnet-session="\\']),
     (b"x-forwarded-for", [b"1.2.3.4", b"::1, x", b","]),
     (b"x-forwarded-proto", [b"https", b"http,https", b"x"]),
     (b"range", [b"bytes=0-1", b"bytes=5-1", b"bytes=-1", b"x"]),
@@ -99,6 +99,8 @@ class Server:
             token=TOKEN, behind_proxy=True, cors=("https://example.org",), wrong_tokens=1 << 30
         )
         self.apps = [create_app(library, s) for s in (None, guarded)]
+        # known to every input, and not over after the first that signs out
+        self.apps[1].state.server.sessions.has = lambda session: session == SESSION
         for app in self.apps:  # a run would read whatever folders of this machine a request names
             job = app.state.server.index_job
             job._run = lambda folders, prune, retry, job=job: job._change(state="done")

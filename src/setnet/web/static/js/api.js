@@ -1,5 +1,8 @@
 // Calls of the REST API; errors carry the server's sentence, and whose a taken name is.
 
+/** @typedef {import("api-types").components["schemas"]} Schemas */
+/** @template {keyof Schemas} K @typedef {Promise<Schemas[K]>} Answer */
+
 export const ROOT = "/api/v1";
 
 export class ApiError extends Error {
@@ -11,12 +14,23 @@ export class ApiError extends Error {
 }
 
 let promptForToken = null;
-export function onTokenNeeded(prompt) { promptForToken = prompt; }
+export function onTokenNeeded(prompt) {
+  promptForToken = prompt;
+}
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {{json?: object, body?: BodyInit, type?: string, signal?: AbortSignal}} [sent]
+ * @returns {Promise<any>}
+ */
 async function call(method, path, { json, body, type, signal } = {}) {
+  /** @type {Record<string, string>} */
   const headers = {};
-  if (json !== undefined) { headers["Content-Type"] = "application/json"; body = JSON.stringify(json); }
-  else if (type) headers["Content-Type"] = type;
+  if (json !== undefined) {
+    headers["Content-Type"] = "application/json";
+    body = JSON.stringify(json);
+  } else if (type) headers["Content-Type"] = type;
   let response;
   try {
     response = await fetch(ROOT + path, { method, headers, body, signal });
@@ -30,8 +44,13 @@ async function call(method, path, { json, body, type, signal } = {}) {
   }
   if (response.status === 204) return null;
   if (response.ok) return response.json();
+  /** @type {Partial<Schemas["ProblemDetails"]>} */
   let problem = {};
-  try { problem = await response.json(); } catch { /* no JSON: the number must do */ }
+  try {
+    problem = await response.json();
+  } catch {
+    /* no JSON: the number must do */
+  }
   throw new ApiError(response.status, problem.detail || `The server answered with ${response.status}.`, problem.person);
 }
 
@@ -43,43 +62,84 @@ export const post = (path, json, signal) => call("POST", path, { json, signal })
 const person = (id) => `/people/${encodeURIComponent(id)}`;
 
 export const api = {
+  /** @returns {Answer<"Status">} */
   status: () => get("/status"),
-  faces: (file, signal) => call("POST", "/faces?preview=true", { body: file, type: /^image\//.test(file.type) ? file.type : "application/octet-stream", signal }),
+  /** @returns {Answer<"UploadedFaces">} */
+  faces: (file, signal) =>
+    call("POST", "/faces?preview=true", {
+      body: file,
+      type: /^image\//.test(file.type) ? file.type : "application/octet-stream",
+      signal,
+    }),
+  /** @returns {Answer<"FaceGroups">} */
   alike: (faces) => post("/faces/groups", { faces }),
+  /** @returns {Answer<"Hits">} */
   search: (query, signal) => post("/search", query, signal),
+  /** @returns {Answer<"Timeline">} */
   timeline: () => get("/timeline"),
+  /** @returns {Answer<"Photos">} */
   photosByDate: (offset, limit) => get("/timeline/photos", { offset, limit }),
+  /** @returns {Answer<"Photo">} */
   photo: (id) => get(`/photos/${id}`),
+  /** @returns {Answer<"Shots">} */
   shots: (id) => get(`/photos/${id}/shots`),
+  /** @returns {Answer<"Change">} */
   undo: (change) => post("/changes/undo", { change }),
 
+  /** @returns {Answer<"People">} */
   people: () => get("/people"),
+  /** @returns {Answer<"Person">} */
   person: (id) => get(person(id)),
+  /** @returns {Answer<"SavedPerson">} */
   save: (added) => post("/people", added),
+  /** @returns {Answer<"Person">} */
   edit: (id, changes) => call("PATCH", person(id), { json: changes }),
+  /** @returns {Answer<"Person">} */
   merge: (into, others, if_unlike) => post(`${person(into)}/merge`, { others, if_unlike }),
+  /** @returns {Answer<"Change">} */
   remove: (id) => call("DELETE", person(id)),
+  /** @returns {Answer<"PersonPhotos">} */
   photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
+  /** @returns {Answer<"Person">} */
   confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
+  /** @returns {Answer<"SavedPerson">} */
   reject: (id, photo, face) => post(`${person(id)}/reject`, { photo, face }),
+  /** @returns {Answer<"ExampleFaces">} */
   examples: (id) => get(`${person(id)}/examples`),
-  removeExamples: (id, numbers) => call("DELETE", `${person(id)}/examples?${numbers.map((number) => `number=${number}`).join("&")}`),
+  /** @returns {Answer<"Person">} */
+  removeExamples: (id, numbers) =>
+    call("DELETE", `${person(id)}/examples?${numbers.map((number) => `number=${number}`).join("&")}`),
+  /** @returns {Answer<"Person">} */
   moveExamples: (id, examples, to) => post(`${person(id)}/move`, { examples, to }),
+  /** @returns {Answer<"Person">} */
   split: (id, examples, name) => post(`${person(id)}/split`, { examples, name }),
 
+  /** @returns {Answer<"Groups">} */
   groups: (which) => get("/groups", which),
+  /** @returns {Answer<"GroupMembers">} */
   group: (id, limit, cursor) => get(`/groups/${id}`, { limit, cursor }),
+  /** @returns {Answer<"Run">} */
   discover: () => post("/groups/discover", {}),
+  /** @returns {Answer<"SavedPerson">} */
   nameGroup: (id, named) => post(`/groups/${id}/name`, named),
+  /** @returns {Answer<"Group">} */
   hideGroup: (id, hidden) => call("PATCH", `/groups/${id}`, { json: { hidden } }),
+  /** @returns {Answer<"Group">} */
   rejectGroup: (id, who) => post(`/groups/${id}/reject`, { person: who }),
+  /** @returns {Answer<"Suggestions">} */
   suggestions: (who, limit) => get("/suggestions", { person: who, limit }),
 
+  /** @returns {Answer<"Folders">} */
   folders: (path) => get("/folders", { path }),
+  /** @returns {Answer<"Run">} */
   startIndex: (run) => post("/index", run),
+  /** @returns {Answer<"Run">} */
   stopIndex: () => call("DELETE", "/index"),
+  /** @returns {Answer<"Failures">} */
   failures: () => get("/failures", { limit: 200 }),
+  /** @returns {Answer<"Forgotten">} */
   forgetFolder: (folder) => post("/forget/folder", { folder }),
+  /** @returns {Answer<"Forgotten">} */
   forgetEverything: () => post("/forget/everything", { confirm: "forget everything" }),
   begin: (token) => post("/session", { token }),
   end: () => call("DELETE", "/session"),

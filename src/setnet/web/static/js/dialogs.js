@@ -13,15 +13,40 @@ export async function confirmed({ title, text, action, danger = false }) {
 }
 
 // Shows anything with two answers, or with `other` three; resolves to that of `answer` for `yes`, to "other", or to what the dialog was closed with, else to null.
-export function decided({ title, content, yes, no = "Cancel", other = null, danger = false, cautious = false, opened = () => {}, answer = () => "yes" }) {
+export function decided({
+  title,
+  content,
+  yes,
+  no = "Cancel",
+  other = null,
+  danger = false,
+  cautious = false,
+  opened = (_dialog) => {},
+  answer = () => "yes",
+}) {
   return new Promise((resolve) => {
-    const dialog = h("dialog", { class: "sheet small", "aria-labelledby": "dialog-title" },
+    const dialog = h(
+      "dialog",
+      { class: "sheet small", "aria-labelledby": "dialog-title" },
       h("header", {}, h("h2", { id: "dialog-title" }, title)),
       h("div", { class: "body" }, content),
-      h("footer", {},
+      h(
+        "footer",
+        {},
         h("button", { type: "button", class: "button", onclick: () => dialog.close(""), autofocus: cautious }, no),
         other && h("button", { type: "button", class: "button", onclick: () => dialog.close("other") }, other),
-        h("button", { type: "button", class: `button ${danger ? "danger" : "primary"}`, onclick: () => dialog.close(answer()), autofocus: !cautious }, yes)));
+        h(
+          "button",
+          {
+            type: "button",
+            class: `button ${danger ? "danger" : "primary"}`,
+            onclick: () => dialog.close(answer()),
+            autofocus: !cautious,
+          },
+          yes,
+        ),
+      ),
+    );
     dialog.addEventListener("close", () => resolve(dialog.returnValue || null));
     show(dialog);
     opened(dialog);
@@ -29,19 +54,44 @@ export function decided({ title, content, yes, no = "Cancel", other = null, dang
 }
 
 // Asks for a line of text, or with `options` for one of them; resolves to null when cancelled. `problem`: why it is asked again.
-export function answered({ title, label, action, value = "", options = null, type = "text", dismissible = true, problem = "" }) {
+export function answered({
+  title,
+  label,
+  action,
+  value = "",
+  options = null,
+  type = "text",
+  dismissible = true,
+  problem = "",
+}) {
   return new Promise((resolve) => {
     const input = options
-      ? h("select", { id: "dialog-input" }, options.map((option) => h("option", { value: option }, option)))
+      ? h(
+          "select",
+          { id: "dialog-input" },
+          options.map((option) => h("option", { value: option }, option)),
+        )
       : h("input", { id: "dialog-input", type, value, maxlength: 1000, autocomplete: "off", required: true });
     const dialog = h("dialog", { class: "sheet small", "aria-labelledby": "dialog-title" });
-    const send = (event) => { event.preventDefault(); if (input.value.trim()) dialog.close("yes"); };
+    const send = (event) => {
+      event.preventDefault();
+      if (input.value.trim()) dialog.close("yes");
+    };
     dialog.append(
       h("header", {}, h("h2", { id: "dialog-title" }, title)),
-      h("form", { class: "body", id: "dialog-form", onsubmit: send }, problem && h("p", { class: "notice error", role: "alert" }, `${problem[0].toUpperCase()}${problem.slice(1)}.`), h("div", { class: "field" }, h("label", { for: "dialog-input" }, label), input)),
-      h("footer", {},
+      h(
+        "form",
+        { class: "body", id: "dialog-form", onsubmit: send },
+        problem && h("p", { class: "notice error", role: "alert" }, `${problem[0].toUpperCase()}${problem.slice(1)}.`),
+        h("div", { class: "field" }, h("label", { for: "dialog-input" }, label), input),
+      ),
+      h(
+        "footer",
+        {},
         dismissible && h("button", { type: "button", class: "button", onclick: () => dialog.close("no") }, "Cancel"),
-        h("button", { type: "submit", form: "dialog-form", class: "button primary" }, action)));
+        h("button", { type: "submit", form: "dialog-form", class: "button primary" }, action),
+      ),
+    );
     if (!dismissible) dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? input.value.trim() : null));
     show(dialog);

@@ -1,5 +1,8 @@
 // Elements without a framework: h("button", {class: "x", onclick}, "text", child).
 
+// The element that has the focus.
+export const active = () => /** @type {HTMLElement | null} */ (document.activeElement);
+
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -32,7 +35,8 @@ const PATHS = {
   minus: "M5 12h14",
   pencil: "M4 20l1-4L16 5l3 3L8 19z",
   photo: "M4 6h16v12H4zM4 16l5-5 4 4 3-3 4 4M15.500 9.500h.01",
-  people: "M9 5a3.500 3.500 0 1 0 0 7 3.500 3.500 0 0 0 0-7M2.500 20c.6-3.800 3-5.500 6.500-5.500s5.900 1.700 6.500 5.500M16 5.300a3.300 3.300 0 0 1 0 6.400M17.500 14.800c2.300.6 3.600 2.300 4 5.200",
+  people:
+    "M9 5a3.500 3.500 0 1 0 0 7 3.500 3.500 0 0 0 0-7M2.500 20c.6-3.800 3-5.500 6.500-5.500s5.900 1.700 6.500 5.500M16 5.300a3.300 3.300 0 0 1 0 6.400M17.500 14.800c2.300.6 3.600 2.300 4 5.200",
   plus: "M12 5v14M5 12h14",
   search: "M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13M15.500 15.500L20 20",
   save: "M7 4h10v16l-5-4-5 4z",
@@ -46,14 +50,24 @@ export function icon(name) {
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
   path.setAttribute("d", PATHS[name]);
-  for (const [key, value] of Object.entries({ fill: "none", stroke: "currentColor", "stroke-width": "1.8",
-    "stroke-linecap": "round", "stroke-linejoin": "round" })) path.setAttribute(key, value);
+  for (const [key, value] of Object.entries({
+    fill: "none",
+    stroke: "currentColor",
+    "stroke-width": "1.8",
+    "stroke-linecap": "round",
+    "stroke-linejoin": "round",
+  }))
+    path.setAttribute(key, value);
   svg.append(path);
   return svg;
 }
 
 export function iconButton(name, label, onclick, more = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...more }, icon(name));
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...more },
+    icon(name),
+  );
 }
 
 export function plural(number, one, many = `${one}s`) {

@@ -10,12 +10,16 @@ export function cutOut(photo, box, side) {
   const top = Math.min(Math.max((y0 + y1) / 2 - span / 2, 0), photo.height - span);
   const scale = side / span;
   const size = span * 6 < Math.max(photo.width, photo.height) ? 1600 : 640;
-  return h("div", { class: "face", style: {
-    width: `${side}px`, height: `${side}px`,
-    backgroundImage: `url("${urls.thumbnail(photo, size)}")`,
-    backgroundSize: `${photo.width * scale}px ${photo.height * scale}px`,
-    backgroundPosition: `${-left * scale}px ${-top * scale}px`,
-  } });
+  return h("div", {
+    class: "face",
+    style: {
+      width: `${side}px`,
+      height: `${side}px`,
+      backgroundImage: `url("${urls.thumbnail(photo, size)}")`,
+      backgroundSize: `${photo.width * scale}px ${photo.height * scale}px`,
+      backgroundPosition: `${-left * scale}px ${-top * scale}px`,
+    },
+  });
 }
 
 // A picture that cannot be had leaves its place, with a letter.

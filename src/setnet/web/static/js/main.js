@@ -26,10 +26,24 @@ let prompting = null;
 onTokenNeeded(() => {
   prompting ??= (async () => {
     for (let problem = ""; ;) {
-      const token = await answered({ title: "This library needs a token", label: "The token that “setnet serve” printed", action: "Enter", type: "password", dismissible: false, problem });
-      try { await api.begin(token); return; } catch (error) { problem = error.message; }
+      const token = await answered({
+        title: "This library needs a token",
+        label: "The token that “setnet serve” printed",
+        action: "Enter",
+        type: "password",
+        dismissible: false,
+        problem,
+      });
+      try {
+        await api.begin(token);
+        return;
+      } catch (error) {
+        problem = error.message;
+      }
     }
-  })().finally(() => { prompting = null; });
+  })().finally(() => {
+    prompting = null;
+  });
   return prompting;
 });
 
@@ -46,17 +60,33 @@ const views = {
   person: () => person.show(),
   index: (now) => index.show(now),
 };
-const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: async () => { clearQuery(); await forgetUploads(); return refresh(); } });
-const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
+const people = new PeopleView(section("people"), {
+  find,
+  changed: () => search.forget(),
+  forgotten: async () => {
+    clearQuery();
+    await forgetUploads();
+    return refresh();
+  },
+});
+const person = new PersonPage(section("person"), {
+  find,
+  changed: () => {
+    search.forget();
+    people.redraw();
+  },
+});
 const index = new IndexView(section("index"), { changed: () => refresh() });
 
 // A face was named in the large view, and with it the group of that id; or that was undone.
-document.addEventListener("people-named", async ({ detail: group }) => {
+document.addEventListener("people-named", async (/** @type {CustomEvent} */ { detail: group }) => {
   search.named();
   try {
     if (current().name === "people") await (group ? people.left(group) : people.reload());
     else if (current().name === "person") await person.show();
-  } catch (error) { toast(error.message, "error"); }
+  } catch (error) {
+    toast(error.message, "error");
+  }
 });
 
 async function status() {
@@ -79,7 +109,11 @@ watchRun(async (job, hasEnded) => {
   const isShown = ["search", "index"].includes(current().name); // nothing that is being typed elsewhere is lost
   if (!hasEnded && (job.state !== "running" || !isShown || Date.now() - looked < REFRESH)) return;
   looked = Date.now();
-  try { await refresh(); } catch (error) { toast(error.message, "error"); }
+  try {
+    await refresh();
+  } catch (error) {
+    toast(error.message, "error");
+  }
 });
 
 // "#people/ID" is the page of a person.
@@ -92,19 +126,30 @@ function current() {
 let shown = null; // the view that is shown, with the person of it
 const failed = h("section", { "aria-label": "Error", hidden: true }); // in place of a view that cannot be shown
 document.getElementById("main").append(failed);
-onReconnect(() => { if (!failed.hidden) show(); });
+onReconnect(() => {
+  if (!failed.hidden) show();
+});
 
 function fail(name, error) {
   shown = null;
   section(name).hidden = true;
   failed.hidden = false;
-  failed.replaceChildren(trouble(error, async () => { await show(); listenToRuns(); failed.querySelector("button")?.focus(); }));
+  failed.replaceChildren(
+    trouble(error, async () => {
+      await show();
+      listenToRuns();
+      failed.querySelector("button")?.focus();
+    }),
+  );
 }
 
 async function show() {
   const { name, id, path } = current();
   Viewer.follow(photoInAddress());
-  if (path === shown && name !== "search") { followPhoto(name); return; }
+  if (path === shown && name !== "search") {
+    followPhoto(name);
+    return;
+  }
   if (path !== shown) selection.clear();
   document.getElementById("choose-photos").hidden = name !== "search" && name !== "person";
   shown = path;
@@ -112,14 +157,17 @@ async function show() {
   if (name === "person") person.begin(id);
   failed.hidden = true;
   for (const view of Object.keys(views)) section(view).hidden = view !== name;
-  for (const link of document.querySelectorAll("nav [data-view]")) {
-    if (link.dataset.view === name || (link.dataset.view === "people" && name === "person")) link.setAttribute("aria-current", "page");
+  for (const link of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("nav [data-view]"))) {
+    if (link.dataset.view === name || (link.dataset.view === "people" && name === "person"))
+      link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
     await views[name](await status());
     followPhoto(name);
-  } catch (error) { fail(name, error); }
+  } catch (error) {
+    fail(name, error);
+  }
 }
 
 // A photo in the address of a view that has no photos of its own.
@@ -141,14 +189,23 @@ async function begin() {
   const view = given.get("view");
   if (token || view) history.replaceState(null, "", location.pathname + (view ? `#${view}` : ""));
   if (token) {
-    try { await api.begin(token); } catch (error) { toast(error.message, "error"); }
+    try {
+      await api.begin(token);
+    } catch (error) {
+      toast(error.message, "error");
+    }
   }
   history.scrollRestoration = "manual"; // the views know better where the photo is that was looked at
   addSelectionBar();
   document.getElementById("sign-out").append(icon("leave"));
-  document.getElementById("sign-out").addEventListener("click", () => signOut().catch((error) => toast(error.message, "error")));
+  document
+    .getElementById("sign-out")
+    .addEventListener("click", () => signOut().catch((error) => toast(error.message, "error")));
   // The search goes on where it was left.
-  document.querySelector("nav [data-view=search]").addEventListener("click", (event) => { event.preventDefault(); go("search", queryValues()); });
+  document.querySelector("nav [data-view=search]").addEventListener("click", (event) => {
+    event.preventDefault();
+    go("search", queryValues());
+  });
   addEventListener("hashchange", show);
   await show();
   listenToRuns();

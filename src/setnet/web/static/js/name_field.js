@@ -15,22 +15,66 @@ export class NameField {
     this.except = except;
     this.id = `names-${counter}`;
     this.chosen = -1;
-    this.input = h("input", { type: "text", role: "combobox", "aria-label": label, placeholder, value, maxlength: 200, autocomplete: "off", enterkeyhint: "done",
-      "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": this.id,
-      oninput: () => this.offer(), onkeydown: (event) => this.key(event), onblur: () => this.close() });
+    this.input = h("input", {
+      type: "text",
+      role: "combobox",
+      "aria-label": label,
+      placeholder,
+      value,
+      maxlength: 200,
+      autocomplete: "off",
+      enterkeyhint: "done",
+      "aria-autocomplete": "list",
+      "aria-expanded": "false",
+      "aria-controls": this.id,
+      oninput: () => this.offer(),
+      onkeydown: (event) => this.key(event),
+      onblur: () => this.close(),
+    });
     this.list = h("ul", { id: this.id, role: "listbox", "aria-label": "Saved people", hidden: true });
-    this.element = h("div", { class: `name-field ${up ? "up" : ""}` }, this.input,
-      button && iconButton("check", "Save this name", () => this.take(this.value.trim()), { class: "icon-button take" }), this.list);
+    this.element = h(
+      "div",
+      { class: `name-field ${up ? "up" : ""}` },
+      this.input,
+      button &&
+        iconButton("check", "Save this name", () => this.take(this.value.trim()), { class: "icon-button take" }),
+      this.list,
+    );
   }
 
-  get value() { return this.input.value; }
-  focus() { this.input.focus(); this.input.select(); }
+  get value() {
+    return this.input.value;
+  }
+  focus() {
+    this.input.focus();
+    this.input.select();
+  }
 
   offer() {
     const text = this.value.trim();
-    this.offered = text ? namedLike(text).filter((person) => person.id !== this.except).slice(0, MOST) : [];
-    this.list.replaceChildren(...this.offered.map((person, number) => h("li", { role: "option", id: `${this.id}-${number}`, "aria-selected": "false",
-      onpointerdown: (event) => { event.preventDefault(); this.take(person.name); } }, coverOf(person), h("span", {}, person.name))));
+    this.offered = text
+      ? namedLike(text)
+          .filter((person) => person.id !== this.except)
+          .slice(0, MOST)
+      : [];
+    this.list.replaceChildren(
+      ...this.offered.map((person, number) =>
+        h(
+          "li",
+          {
+            role: "option",
+            id: `${this.id}-${number}`,
+            "aria-selected": "false",
+            onpointerdown: (event) => {
+              event.preventDefault();
+              this.take(person.name);
+            },
+          },
+          coverOf(person),
+          h("span", {}, person.name),
+        ),
+      ),
+    );
     this.choose(-1);
     this.list.hidden = !this.offered.length;
     this.input.setAttribute("aria-expanded", String(!this.list.hidden));
@@ -39,7 +83,8 @@ export class NameField {
   choose(number) {
     this.chosen = number;
     [...this.list.children].forEach((option, place) => option.setAttribute("aria-selected", String(place === number)));
-    if (number < 0) this.input.removeAttribute("aria-activedescendant"); else this.input.setAttribute("aria-activedescendant", `${this.id}-${number}`);
+    if (number < 0) this.input.removeAttribute("aria-activedescendant");
+    else this.input.setAttribute("aria-activedescendant", `${this.id}-${number}`);
   }
 
   close() {
@@ -61,7 +106,7 @@ export class NameField {
     } else if (open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
-      this.choose((this.chosen + 1 + step + this.offered.length + 1) % (this.offered.length + 1) - 1);
+      this.choose(((this.chosen + 1 + step + this.offered.length + 1) % (this.offered.length + 1)) - 1);
     }
   }
 

@@ -35,9 +35,18 @@ function whetherSame(person, name, face) {
   const isSpeltSo = [person.name, ...person.aliases].includes(name);
   return decided({
     title: `Is this the same ${person.name}?`,
-    content: [h("div", { class: "pair" }, face, coverOf(person)),
-      h("p", {}, `${person.name} is saved already, with ${plural(person.examples, "example face")}${isSpeltSo ? ", and looks different." : `; you wrote “${name}”.`}`)],
-    yes: `Yes, add to ${person.name}`, other: `A different ${person.name}`, no: "No, another name", cautious: true,
+    content: [
+      h("div", { class: "pair" }, face, coverOf(person)),
+      h(
+        "p",
+        {},
+        `${person.name} is saved already, with ${plural(person.examples, "example face")}${isSpeltSo ? ", and looks different." : `; you wrote “${name}”.`}`,
+      ),
+    ],
+    yes: `Yes, add to ${person.name}`,
+    other: `A different ${person.name}`,
+    no: "No, another name",
+    cautious: true,
   });
 }
 
@@ -45,8 +54,17 @@ function whetherSame(person, name, face) {
 export function askForName({ title, action, face = null, except = null }) {
   const field = new NameField({ label: "Name", placeholder: "Name", except, accept: (name) => dialog.close(name) });
   let dialog;
-  return decided({ title, content: [face && h("div", { class: "pair" }, face), field.element], yes: action, no: "Cancel",
-    opened: (shown) => { dialog = shown; field.focus(); }, answer: () => field.value.trim() });
+  return decided({
+    title,
+    content: [face && h("div", { class: "pair" }, face), field.element],
+    yes: action,
+    no: "Cancel",
+    opened: (shown) => {
+      dialog = shown;
+      field.focus();
+    },
+    answer: () => field.value.trim(),
+  });
 }
 
 // Names a face of a photo, and with it the group of faces that look the same; `done(isNamed)` is called when it is stored, and when that is undone.
@@ -60,20 +78,28 @@ export async function nameFace(photo, number, done) {
   if (!name) return;
   try {
     const group = await unnamedGroup(photo, number);
-    const save = (as, if_exists) => (group ? api.nameGroup(group.id, { name: as, if_exists }) : api.save({ name: as, if_exists, photo_faces: [{ photo: photo.id, face: number }] }));
+    const save = (as, if_exists) =>
+      group
+        ? api.nameGroup(group.id, { name: as, if_exists })
+        : api.save({ name: as, if_exists, photo_faces: [{ photo: photo.id, face: number }] });
     const person = await savedAsking(save, name, face);
     if (!person) return;
     await loadSaved();
     const { photos } = saved.people.find((one) => one.id === person.id) ?? group ?? { photos: 1 };
-    undoable(`${person.name}, in ${plural(photos, "photo")}.`, person.change, async () => { await loadSaved(); news(null, false); });
+    undoable(`${person.name}, in ${plural(photos, "photo")}.`, person.change, async () => {
+      await loadSaved();
+      news(null, false);
+    });
     news(group?.id ?? null, true);
-  } catch (error) { toast(error.message, "error"); }
+  } catch (error) {
+    toast(error.message, "error");
+  }
 }
 
 // The group that a face is in, if nobody has it yet.
 async function unnamedGroup(photo, number) {
   const { group: id } = (await api.photo(photo.id)).faces[number];
-  const group = id && await api.group(id, 1);
+  const group = id && (await api.group(id, 1));
   return group && !group.person ? group : null;
 }
 
@@ -85,7 +111,10 @@ export async function renamed(person, name, undone) {
     const changed = await api.edit(person.id, { name });
     undoable(`${person.name} is called ${changed.name} now.`, changed.change, undone);
     return changed;
-  } catch (error) { toast(error.message, "error"); return null; }
+  } catch (error) {
+    toast(error.message, "error");
+    return null;
+  }
 }
 
 // Merges; where the faces do not look like one person, the user is asked once more.
@@ -94,20 +123,29 @@ async function mergedAsking(person, into) {
     return await api.merge(into.id, [person.id], "ask");
   } catch (error) {
     if (!error.person) throw error;
-    const sure = await confirmed({ title: `${person.name} and ${into.name} look different`,
-      text: `Photos of both would be ${into.name}'s, and fewer of them certain.`, action: "Merge all the same" });
+    const sure = await confirmed({
+      title: `${person.name} and ${into.name} look different`,
+      text: `Photos of both would be ${into.name}'s, and fewer of them certain.`,
+      action: "Merge all the same",
+    });
     return sure ? api.merge(into.id, [person.id], "merge") : null;
   }
 }
 
 export async function merged(person, into, undone) {
-  const sure = await confirmed({ title: `Are ${person.name} and ${into.name} one person?`,
-    text: `All faces of ${person.name} become ${into.name}'s, and the name ${person.name} is gone. This can be undone.`, action: "Merge" });
+  const sure = await confirmed({
+    title: `Are ${person.name} and ${into.name} one person?`,
+    text: `All faces of ${person.name} become ${into.name}'s, and the name ${person.name} is gone. This can be undone.`,
+    action: "Merge",
+  });
   if (!sure) return null;
   try {
     const kept = await mergedAsking(person, into);
     if (!kept) return null;
     undoable(`${person.name} and ${into.name} are one person now.`, kept.change, undone);
     return kept;
-  } catch (error) { toast(error.message, "error"); return null; }
+  } catch (error) {
+    toast(error.message, "error");
+    return null;
+  }
 }

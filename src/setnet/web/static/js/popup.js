@@ -10,13 +10,18 @@ function place(panel, anchor) {
   const at = anchor.getBoundingClientRect();
   const left = Math.min(at.left, innerWidth - panel.offsetWidth - MARGIN);
   const below = at.bottom + MARGIN + panel.offsetHeight <= innerHeight;
-  Object.assign(panel.style, { left: `${Math.max(left, MARGIN)}px`, top: `${below ? at.bottom + 6 : Math.max(MARGIN, at.top - panel.offsetHeight - 6)}px` });
+  Object.assign(panel.style, {
+    left: `${Math.max(left, MARGIN)}px`,
+    top: `${below ? at.bottom + 6 : Math.max(MARGIN, at.top - panel.offsetHeight - 6)}px`,
+  });
 }
 
 // Shows `content` at `anchor`; returns the function that closes it.
 export function popup(anchor, label, content) {
   const panel = h("div", { class: "popup", popover: "auto", role: "dialog", "aria-label": label }, content);
-  const close = () => { if (panel.matches(":popover-open")) panel.hidePopover(); };
+  const close = () => {
+    if (panel.matches(":popover-open")) panel.hidePopover();
+  };
   panel.addEventListener("toggle", (event) => {
     if (event.newState !== "closed") return;
     anchor.setAttribute("aria-expanded", "false");

@@ -1,7 +1,7 @@
 // Short messages at the foot of the page, with Undo where a change has one.
 
 import { api } from "./api.js";
-import { h } from "./dom.js";
+import { active, h } from "./dom.js";
 
 const region = document.getElementById("toasts");
 const SECONDS = { "": 3.5, error: 8, warn: 12, undo: 12 };
@@ -21,7 +21,10 @@ function show(element, kind, gone = () => {}) {
     element.remove();
     gone();
   };
-  const wait = () => { clearTimeout(timer); timer = setTimeout(leave, SECONDS[kind] * 1000); };
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(leave, SECONDS[kind] * 1000);
+  };
   for (const pause of ["pointerenter", "focusin"]) element.addEventListener(pause, () => clearTimeout(timer));
   for (const goOn of ["pointerleave", "focusout"]) element.addEventListener(goOn, wait);
   wait();
@@ -40,10 +43,22 @@ export function takeBack(text, back) {
     try {
       await back();
       toast("Undone.");
-    } catch (error) { toast(error.message, "error"); }
+    } catch (error) {
+      toast(error.message, "error");
+    }
   };
-  const element = h("div", { class: "toast" }, h("span", {}, text), h("button", { type: "button", class: "undo", onclick: undo }, "Undo"));
-  const mine = { undo, leave: show(element, "undo", () => { if (latest === mine) latest = null; }) };
+  const element = h(
+    "div",
+    { class: "toast" },
+    h("span", {}, text),
+    h("button", { type: "button", class: "undo", onclick: undo }, "Undo"),
+  );
+  const mine = {
+    undo,
+    leave: show(element, "undo", () => {
+      if (latest === mine) latest = null;
+    }),
+  };
   latest = mine;
 }
 
@@ -56,8 +71,9 @@ export function undoable(text, changes, undone) {
 }
 
 addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea, select");
-  if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey || typing || !latest) return;
+  const typing = active()?.closest("input, textarea, select");
+  if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey || typing || !latest)
+    return;
   event.preventDefault();
   latest.undo();
 });

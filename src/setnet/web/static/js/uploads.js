@@ -29,19 +29,32 @@ async function store(mode, act) {
 
 // Keeps a file with the ids that the server gave its faces; returns its key, or null where the browser keeps nothing.
 export async function keepUpload(file, faces) {
-  const key = Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const key = Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );
   try {
-    await store("readwrite", (all) => all.put({ key, file: new Blob([file], { type: file.type }), faces, at: Date.now() }));
+    await store("readwrite", (all) =>
+      all.put({ key, file: new Blob([file], { type: file.type }), faces, at: Date.now() }),
+    );
     const kept = await store("readonly", (all) => all.getAll());
     const old = kept.sort((a, b) => b.at - a.at).slice(MOST);
-    if (old.length) await store("readwrite", (all) => { for (const { key: gone } of old) all.delete(gone); });
+    if (old.length)
+      await store("readwrite", (all) => {
+        for (const { key: gone } of old) all.delete(gone);
+      });
     return key;
-  } catch { return null; }
+  } catch {
+    return null;
+  }
 }
 
 // The id by which the server may still know the face of a kept file; null when the file is not kept any more.
 export async function knownFace(key, face) {
-  try { return (await store("readonly", (all) => all.get(key)))?.faces[face] ?? null; } catch { return null; }
+  try {
+    return (await store("readonly", (all) => all.get(key)))?.faces[face] ?? null;
+  } catch {
+    return null;
+  }
 }
 
 // Sends the files of all examples again and gives the examples their new ids; false when there is nothing to send.
@@ -53,7 +66,8 @@ export async function sendAgain(examples) {
     const { faces } = await api.faces(record.file);
     record.faces = faces.map((face) => face.id);
     await store("readwrite", (all) => all.put(record));
-    for (const example of examples) if (example.upload === key && record.faces[example.face]) example.id = record.faces[example.face];
+    for (const example of examples)
+      if (example.upload === key && record.faces[example.face]) example.id = record.faces[example.face];
   }
   return keys.length > 0;
 }
@@ -69,5 +83,9 @@ export async function withUploads(examples, call) {
 }
 
 export async function forgetUploads() {
-  try { await store("readwrite", (all) => all.clear()); } catch { /* nothing was kept */ }
+  try {
+    await store("readwrite", (all) => all.clear());
+  } catch {
+    /* nothing was kept */
+  }
 }

@@ -15,20 +15,35 @@ export class Gallery {
   // Groups: [{title, note, caption(hit), hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}], alike}, or undefined
   // when it is not loaded: then need(first, last) of those on the screen is called, counted over all groups.
   // `flow`: groups are months that follow each other in the same rows. moved(): what is on the screen changed.
-  constructor({ open, reject = () => {}, need = () => {}, moved = () => {}, height = HEIGHT, flow = false }) {
-    Object.assign(this, { need, moved, height, flow });
+  constructor({
+    open,
+    reject = () => {},
+    need = (_first, _last) => {},
+    moved = () => {},
+    height = HEIGHT,
+    flow = false,
+  }) {
+    this.need = need;
+    this.moved = moved;
+    this.height = height;
+    this.flow = flow;
     this.act = { open, reject, choose: (hit, event) => this.choose(hit, event) };
     this.element = h("div", { class: "gallery" });
     this.groups = [];
     this.layout = { sections: [], height: 0 };
     this.drawn = new Map(); // section -> {element, lines}
     this.width = 0;
-    new ResizeObserver(() => { if (this.element.clientWidth && this.element.clientWidth !== this.width) this.show(this.groups); }).observe(this.element);
+    new ResizeObserver(() => {
+      if (this.element.clientWidth && this.element.clientWidth !== this.width) this.show(this.groups);
+    }).observe(this.element);
     let isAsked = false;
     const soon = () => {
       if (isAsked || !this.element.offsetParent) return;
       isAsked = true;
-      requestAnimationFrame(() => { isAsked = false; this.draw(); });
+      requestAnimationFrame(() => {
+        isAsked = false;
+        this.draw();
+      });
     };
     addEventListener("scroll", soon, { passive: true });
     addEventListener("resize", soon);
@@ -39,11 +54,19 @@ export class Gallery {
     this.width = this.element.clientWidth;
     this.groups = groups;
     let from = 0;
-    for (const group of groups) { group.from = from; from += group.hits.length; }
+    for (const group of groups) {
+      group.from = from;
+      from += group.hits.length;
+    }
     if (!this.width) return;
     for (const waiting of this.element.querySelectorAll(".is-skeleton")) waiting.remove();
     const anchor = this.anchor();
-    this.layout = layOut(groups, { width: this.width, target: this.height[isNarrow() ? 1 : 0], gap: gapOf(), flow: this.flow });
+    this.layout = layOut(groups, {
+      width: this.width,
+      target: this.height[isNarrow() ? 1 : 0],
+      gap: gapOf(),
+      flow: this.flow,
+    });
     this.element.style.height = `${this.layout.height}px`;
     if (anchor) this.settle(anchor);
     this.draw();
@@ -57,7 +80,9 @@ export class Gallery {
     this.element.replaceChildren();
   }
 
-  get top() { return this.element.getBoundingClientRect().top; }
+  get top() {
+    return this.element.getBoundingClientRect().top;
+  }
 
   // The first photo on the screen and where it is; null while the beginning of the list is.
   anchor() {
@@ -65,13 +90,20 @@ export class Gallery {
     const from = -this.top;
     for (const section of between(this.layout.sections, from, from)) {
       const [row] = between(section.rows, from - section.top, Infinity);
-      if (row) return { id: row.items[0].group.hits[row.items[0].index]?.photo.id, at: row.items[0].group.from + row.items[0].index, y: section.top + row.top };
+      if (row)
+        return {
+          id: row.items[0].group.hits[row.items[0].index]?.photo.id,
+          at: row.items[0].group.from + row.items[0].index,
+          y: section.top + row.top,
+        };
     }
     return null;
   }
 
   settle(anchor) {
-    const found = this.find((item, hit) => (anchor.id ? hit?.photo.id === anchor.id : item.group.from + item.index === anchor.at));
+    const found = this.find((item, hit) =>
+      anchor.id ? hit?.photo.id === anchor.id : item.group.from + item.index === anchor.at,
+    );
     if (found && found.y !== anchor.y) scrollBy({ top: found.y - anchor.y, behavior: "instant" });
   }
 
@@ -100,11 +132,16 @@ export class Gallery {
       const title = titleOf(section);
       const kept = before.get(title) ?? { element: h("section", { class: "group" }), lines: new Map() };
       this.drawn.set(title, kept);
-      if (!kept.element.isConnected || kept.element.previousSibling !== previous) this.element.insertBefore(kept.element, previous ? previous.nextSibling : this.element.firstChild);
+      if (!kept.element.isConnected || kept.element.previousSibling !== previous)
+        this.element.insertBefore(kept.element, previous ? previous.nextSibling : this.element.firstChild);
       previous = kept.element;
       this.fill(kept, section, from - section.top, to - section.top);
       for (const row of between(section.rows, from + room / 2 - section.top, to - room / 2 - section.top)) {
-        for (const { group, index } of row.items) if (!group.hits[index]) { first = Math.min(first, group.from + index); last = Math.max(last, group.from + index); }
+        for (const { group, index } of row.items)
+          if (!group.hits[index]) {
+            first = Math.min(first, group.from + index);
+            last = Math.max(last, group.from + index);
+          }
       }
     }
     if (last >= 0) this.need(first, last);
@@ -124,7 +161,8 @@ export class Gallery {
       before.delete(key);
       kept.lines.set(key, line);
       line.style.top = `${row.top}px`;
-      if (line.parentElement !== element || line.previousSibling !== previous) element.insertBefore(line, previous ? previous.nextSibling : element.firstChild);
+      if (line.parentElement !== element || line.previousSibling !== previous)
+        element.insertBefore(line, previous ? previous.nextSibling : element.firstChild);
       previous = line;
     }
     for (const line of before.values()) line.remove();
@@ -137,19 +175,36 @@ export class Gallery {
   }
 
   keyOf(row) {
-    return `${this.width}/${row.height}/${row.labels?.map((label) => label.title)}/${row.items.map(({ group, index }) => {
-      const hit = group.hits[index];
-      return hit ? `${hit.photo.id}+${hit.alike?.length ?? 0}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}` : `?${group.from + index}`;
-    })}`;
+    return `${this.width}/${row.height}/${row.labels?.map((label) => label.title)}/${row.items.map(
+      ({ group, index }) => {
+        const hit = group.hits[index];
+        return hit
+          ? `${hit.photo.id}+${hit.alike?.length ?? 0}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}`
+          : `?${group.from + index}`;
+      },
+    )}`;
   }
 
   row(row) {
-    return h("div", { class: "row-of-photos" },
-      row.labels?.map(({ title, name, left }, number, all) => h("h2", { class: "month", "aria-label": name, style: { left: `${left}px`, maxWidth: `${(all[number + 1]?.left ?? this.width) - left - 6}px` } }, title)),
+    return h(
+      "div",
+      { class: "row-of-photos" },
+      row.labels?.map(({ title, name, left }, number, all) =>
+        h(
+          "h2",
+          {
+            class: "month",
+            "aria-label": name,
+            style: { left: `${left}px`, maxWidth: `${(all[number + 1]?.left ?? this.width) - left - 6}px` },
+          },
+          title,
+        ),
+      ),
       row.items.map(({ group, index, width }) => {
         const hit = group.hits[index];
         return hit ? tileOf(hit, width, row.height, group.caption?.(hit), this.act) : blankTile(width, row.height);
-      }));
+      }),
+    );
   }
 
   // Scrolls to a photo and gives it the focus.
@@ -157,7 +212,8 @@ export class Gallery {
     const found = this.find((_, hit) => hit?.photo.id === id);
     if (!found) return;
     const y = this.top + found.y;
-    if (y < 160 || y + found.height > innerHeight) scrollBy({ top: y - (innerHeight - found.height) / 2, behavior: "instant" });
+    if (y < 160 || y + found.height > innerHeight)
+      scrollBy({ top: y - (innerHeight - found.height) / 2, behavior: "instant" });
     this.draw();
     this.element.querySelector(`[data-photo="${id}"] .open`)?.focus({ preventScroll: true });
   }
@@ -169,7 +225,10 @@ export class Gallery {
     const on = !selection.has(hit.photo.id);
     const last = event.shiftKey && this.last ? hits.findIndex((other) => other.photo.id === this.last) : -1;
     this.last = hit.photo.id;
-    selection.set(last < 0 ? [hit.photo] : hits.slice(Math.min(at, last), Math.max(at, last) + 1).map((other) => other.photo), last < 0 ? on : true);
+    selection.set(
+      last < 0 ? [hit.photo] : hits.slice(Math.min(at, last), Math.max(at, last) + 1).map((other) => other.photo),
+      last < 0 ? on : true,
+    );
   }
 
   mark() {
@@ -183,6 +242,18 @@ export class Gallery {
 
 export function skeleton(width) {
   const shapes = Array.from({ length: 14 }, (_, n) => ({ width: [4, 3, 4, 2][n % 4], height: [3, 4, 3, 3][n % 4] }));
-  return justified(shapes, width || 800, HEIGHT[isNarrow() ? 1 : 0], gapOf(), ratio).slice(0, 3).map((row) => h("div", { class: "row-of-photos is-skeleton", "aria-hidden": "true" },
-    row.items.map((shape) => h("div", { class: "skeleton", style: { width: `${ratio(shape) * row.height}px`, height: `${row.height}px` } }))));
+  return justified(shapes, width || 800, HEIGHT[isNarrow() ? 1 : 0], gapOf(), ratio)
+    .slice(0, 3)
+    .map((row) =>
+      h(
+        "div",
+        { class: "row-of-photos is-skeleton", "aria-hidden": "true" },
+        row.items.map((shape) =>
+          h("div", {
+            class: "skeleton",
+            style: { width: `${ratio(shape) * row.height}px`, height: `${row.height}px` },
+          }),
+        ),
+      ),
+    );
 }

@@ -62,7 +62,10 @@ function inFlow(groups, width, target, gap) {
   const rows = justified(groups.flatMap(itemsOf), width, target, gap, shapeOf).map((row) => {
     const begins = row.items.some((item) => item.index === 0);
     const line = placed(row, top + (begins ? LABEL : 0), gap, 0);
-    if (begins) line.labels = row.items.filter((item) => item.index === 0).map((item) => ({ title: item.group.title, name: item.group.name, left: item.left }));
+    if (begins)
+      line.labels = row.items
+        .filter((item) => item.index === 0)
+        .map((item) => ({ title: item.group.title, name: item.group.name, left: item.left }));
     top = line.bottom + gap + (begins ? 4 : 0);
     return line;
   });
@@ -76,7 +79,8 @@ export function between(list, from, to) {
   let [low, high] = [0, list.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (list[middle].bottom < from) low = middle + 1; else high = middle;
+    if (list[middle].bottom < from) low = middle + 1;
+    else high = middle;
   }
   const found = [];
   for (let at = low; at < list.length && list[at].top <= to; at += 1) found.push(list[at]);

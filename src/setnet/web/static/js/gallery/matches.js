@@ -9,16 +9,25 @@ export const certainty = (match) => (match.sure === false ? `This may be ${match
 
 export function figures(match) {
   if (match.similarity === undefined || match.similarity === null) return "";
-  const chance = match.probability >= 0.9999 ? "more than 99.99" : (match.probability * 100).toFixed(match.probability > 0.99 ? 2 : 0);
+  const chance =
+    match.probability >= 0.9999
+      ? "more than 99.99"
+      : (match.probability * 100).toFixed(match.probability > 0.99 ? 2 : 0);
   return `${match.sure ? "Sure" : "A guess"}: similarity ${match.similarity.toFixed(2)}, probability ${chance} %`;
 }
 
-const listed = (names) => (names.length > 3 ? `${names.slice(0, 2).join(", ")} and ${names.length - 2} others` : new Intl.ListFormat("en", { type: "conjunction" }).format(names));
+const listed = (names) =>
+  names.length > 3
+    ? `${names.slice(0, 2).join(", ")} and ${names.length - 2} others`
+    : new Intl.ListFormat("en", { type: "conjunction" }).format(names);
 
 // Who is not in a photo that has only some of the people; or who is, where that is shorter.
 export function missing(hit, names) {
   const there = new Set(hit.matches.map((match) => match.person));
-  const [here, gone] = [names.filter((_, number) => there.has(number)), names.filter((_, number) => !there.has(number))];
+  const [here, gone] = [
+    names.filter((_, number) => there.has(number)),
+    names.filter((_, number) => !there.has(number)),
+  ];
   return gone.length <= here.length ? `without ${listed(gone)}` : here.length ? `only ${listed(here)}` : "";
 }
 
@@ -27,10 +36,18 @@ export function inGroups(hits, names) {
   const groups = [];
   for (let count = names.length; count > 0; count -= 1) {
     const those = hits.filter((hit) => hit.matches.length === count);
-    const title = names.length === 1 ? `With ${names[0]}` : count === names.length ? `All ${count}` : `${count} of ${names.length}`;
+    const title =
+      names.length === 1 ? `With ${names[0]}` : count === names.length ? `All ${count}` : `${count} of ${names.length}`;
     for (const sure of [true, false]) {
       const part = those.filter((hit) => isSure(hit) === sure);
-      if (part.length) groups.push({ title: sure ? title : `Maybe ${title[0].toLowerCase()}${title.slice(1)}`, count, sure, hits: part, caption: count < names.length ? (hit) => missing(hit, names) : null });
+      if (part.length)
+        groups.push({
+          title: sure ? title : `Maybe ${title[0].toLowerCase()}${title.slice(1)}`,
+          count,
+          sure,
+          hits: part,
+          caption: count < names.length ? (hit) => missing(hit, names) : null,
+        });
     }
   }
   const rest = hits.filter((hit) => !hit.matches.length);

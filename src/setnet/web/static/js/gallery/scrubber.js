@@ -11,15 +11,34 @@ export class Scrubber {
     this.bubble = h("output", { class: "bubble", hidden: true });
     this.thumb = h("div", { class: "thumb" }, this.bubble);
     this.years = h("div", { class: "years", "aria-hidden": "true" });
-    this.element = h("div", { class: "scrubber", role: "slider", tabindex: "0", "aria-label": "Date", "aria-orientation": "vertical", "aria-valuemin": "0", hidden: true,
-      onpointerdown: (event) => this.grab(event), onpointermove: (event) => { if (this.isHeld) this.drag(event); },
-      onpointerup: () => this.drop(), onpointercancel: () => this.drop(), onkeydown: (event) => this.key(event) }, this.years, this.thumb);
+    this.element = h(
+      "div",
+      {
+        class: "scrubber",
+        role: "slider",
+        tabindex: "0",
+        "aria-label": "Date",
+        "aria-orientation": "vertical",
+        "aria-valuemin": "0",
+        hidden: true,
+        onpointerdown: (event) => this.grab(event),
+        onpointermove: (event) => {
+          if (this.isHeld) this.drag(event);
+        },
+        onpointerup: () => this.drop(),
+        onpointercancel: () => this.drop(),
+        onkeydown: (event) => this.key(event),
+      },
+      this.years,
+      this.thumb,
+    );
   }
 
   // The beginnings of the months, in pixels of the list.
   begin() {
     const starts = [];
-    for (const row of this.gallery.layout.sections[0]?.rows ?? []) for (const label of row.labels ?? []) starts.push({ ...label, y: row.top });
+    for (const row of this.gallery.layout.sections[0]?.rows ?? [])
+      for (const label of row.labels ?? []) starts.push({ ...label, y: row.top });
     this.starts = starts;
     const { height } = this.gallery.layout;
     this.element.hidden = height < LEAST_SCREENS * innerHeight || starts.length < 2;
@@ -40,7 +59,8 @@ export class Scrubber {
     this.follow();
   }
 
-  get now() { // the month at the top of the screen
+  get now() {
+    // the month at the top of the screen
     const from = -this.gallery.top + innerHeight / 4;
     let number = 0;
     while (number + 1 < this.starts.length && this.starts[number + 1].y <= from) number += 1;
@@ -83,11 +103,18 @@ export class Scrubber {
     this.bubble.hidden = true;
   }
 
-  to(y) { scrollTo({ top: Math.max(0, scrollY + this.gallery.top + y), behavior: "instant" }); }
+  to(y) {
+    scrollTo({ top: Math.max(0, scrollY + this.gallery.top + y), behavior: "instant" });
+  }
 
   key(event) {
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, PageDown: 12, PageUp: -12 }[event.key];
-    const to = event.key === "Home" ? 0 : event.key === "End" ? this.starts.length - 1 : step && Math.min(Math.max(this.now + step, 0), this.starts.length - 1);
+    const to =
+      event.key === "Home"
+        ? 0
+        : event.key === "End"
+          ? this.starts.length - 1
+          : step && Math.min(Math.max(this.now + step, 0), this.starts.length - 1);
     if (to === undefined || Number.isNaN(to)) return;
     event.preventDefault();
     this.to(to ? this.starts[to].y - innerHeight / 4 + 1 : 0);

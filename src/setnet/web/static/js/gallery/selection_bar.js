@@ -12,7 +12,8 @@ async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch { // not on addresses that a browser does not trust
+  } catch {
+    // not on addresses that a browser does not trust
     const field = h("textarea", { class: "visually-hidden", value: text });
     document.body.append(field);
     field.select();
@@ -24,7 +25,8 @@ async function copied(text) {
 
 async function copyPaths() {
   const paths = [...new Set(selection.photos.map((photo) => photo.photo))];
-  if (await copied(paths.join("\n"))) toast(`${plural(paths.length, "path")} copied.`); else toast("The browser did not let the paths be copied.", "error");
+  if (await copied(paths.join("\n"))) toast(`${plural(paths.length, "path")} copied.`);
+  else toast("The browser did not let the paths be copied.", "error");
 }
 
 export function addSelectionBar() {
@@ -32,10 +34,18 @@ export function addSelectionBar() {
   const download = h("a", { class: "button compact primary", download: "" }, icon("download"), "Download");
   const copy = h("button", { type: "button", class: "button compact", onclick: copyPaths }, icon("file"), "Copy paths");
   const switcher = document.getElementById("choose-photos"); // where nothing can be pointed at
-  switcher.addEventListener("click", () => { if (selection.isOn) selection.clear(); else selection.begin(); });
-  const bar = h("div", { class: "selection", role: "toolbar", "aria-label": "Chosen photos", hidden: true }, count, download,
+  switcher.addEventListener("click", () => {
+    if (selection.isOn) selection.clear();
+    else selection.begin();
+  });
+  const bar = h(
+    "div",
+    { class: "selection", role: "toolbar", "aria-label": "Chosen photos", hidden: true },
+    count,
+    download,
     copy,
-    iconButton("close", "Choose none", () => selection.clear()));
+    iconButton("close", "Choose none", () => selection.clear()),
+  );
   document.body.append(bar);
   selection.onChange(() => {
     const { photos } = selection;
@@ -46,7 +56,11 @@ export function addSelectionBar() {
     const isTooMuch = photos.length > MOST;
     copy.disabled = !photos.length;
     download.title = isTooMuch ? `At most ${MOST} at once` : "";
-    if (isTooMuch || !photos.length) download.removeAttribute("href"); else download.href = photos.length === 1 ? urls.download(photos[0]) : urls.archive(photos);
+    if (isTooMuch || !photos.length) download.removeAttribute("href");
+    else download.href = photos.length === 1 ? urls.download(photos[0]) : urls.archive(photos);
   });
-  addEventListener("keydown", (event) => { if (event.key === "Escape" && selection.isOn && !document.querySelector("dialog[open], :popover-open")) selection.clear(); });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && selection.isOn && !document.querySelector("dialog[open], :popover-open"))
+      selection.clear();
+  });
 }

@@ -7,31 +7,71 @@ import { bandOf, called, certainty, spoken } from "./matches.js";
 import { selection } from "./selection.js";
 import { boxStyle, tagPlaces } from "./tags.js";
 
-export const blankTile = (width, height) => h("div", { class: "tile is-blank", style: { width: `${width}px`, height: `${height}px` } });
+export const blankTile = (width, height) =>
+  h("div", { class: "tile is-blank", style: { width: `${width}px`, height: `${height}px` } });
 
 // act: {open(hit), reject(match, hit), choose(hit, event)}
 export function tileOf(hit, width, height, caption, act) {
   const { photo, matches } = hit;
   const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > 340 ? 640 : 320;
-  const people = matches.filter((match) => !match.quiet).map(spoken).join(", ");
+  const people = matches
+    .filter((match) => !match.quiet)
+    .map(spoken)
+    .join(", ");
   const image = h("img", { src: urls.thumbnail(photo, size), alt: "", decoding: "async" });
   const name = `${photo.name}${photo.kind === "video" ? ` ${clock(photo.from)}` : ""}`;
   const isChosen = selection.has(photo.id);
   const alike = hit.alike?.length ?? 0;
-  const tile = h("div", { class: `tile ${isChosen ? "is-chosen" : ""}`, "data-photo": photo.id, style: { width: `${width}px`, height: `${height}px` } },
-    h("button", { type: "button", class: "open", "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${caption ? `, ${caption}` : ""}${alike ? `, ${alike + 1} alike` : ""}`, onclick: (event) => (selection.isOn || event.shiftKey || event.ctrlKey || event.metaKey ? act.choose(hit, event) : act.open(hit)) }, image),
-    iconButton("check", `Choose ${name}`, (event) => act.choose(hit, event), { class: "choose", "aria-pressed": String(isChosen) }));
-  image.addEventListener("error", () => { image.remove(); tile.classList.add("is-broken"); });
+  const tile = h(
+    "div",
+    {
+      class: `tile ${isChosen ? "is-chosen" : ""}`,
+      "data-photo": photo.id,
+      style: { width: `${width}px`, height: `${height}px` },
+    },
+    h(
+      "button",
+      {
+        type: "button",
+        class: "open",
+        "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${caption ? `, ${caption}` : ""}${alike ? `, ${alike + 1} alike` : ""}`,
+        onclick: (event) =>
+          selection.isOn || event.shiftKey || event.ctrlKey || event.metaKey ? act.choose(hit, event) : act.open(hit),
+      },
+      image,
+    ),
+    iconButton("check", `Choose ${name}`, (event) => act.choose(hit, event), {
+      class: "choose",
+      "aria-pressed": String(isChosen),
+    }),
+  );
+  image.addEventListener("error", () => {
+    image.remove();
+    tile.classList.add("is-broken");
+  });
   if (photo.kind === "video") film(tile, photo);
   if (alike) tile.append(h("span", { class: "film" }, icon("stack"), String(alike + 1)));
   const matched = new Set(matches.map((match) => match.face));
   photo.faces.forEach((face, number) => {
     if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));
   });
-  const places = tagPlaces(matches.map((match) => ({ box: match.box, text: called(match) })), photo, width, height, 18);
-  for (const match of matches) tile.append(h("div", { class: `box match ${bandOf(match)}`, style: boxStyle(match.box, photo), "data-name": match.name }));
-  matches.forEach((match, number) => { if (places[number] && !match.quiet) tile.append(tag(match, hit, places[number], act)); });
-  return caption ? h("figure", { class: "captioned", style: { width: `${width}px` } }, tile, h("figcaption", {}, caption)) : tile;
+  const places = tagPlaces(
+    matches.map((match) => ({ box: match.box, text: called(match) })),
+    photo,
+    width,
+    height,
+    18,
+  );
+  for (const match of matches)
+    tile.append(
+      h("div", { class: `box match ${bandOf(match)}`, style: boxStyle(match.box, photo), "data-name": match.name }),
+    );
+  matches.forEach((match, number) => {
+    if (places[number] && !match.quiet) tile.append(tag(match, hit, places[number], act));
+  });
+  return caption
+    ? h("figure", { class: "captioned", style: { width: `${width}px` } }, tile, h("figcaption", {}, caption))
+    : tile;
 }
 
 // A shot has a film icon and its length, and plays a few pictures while it is pointed at.
@@ -39,11 +79,37 @@ function film(tile, photo) {
   const sprite = h("div", { class: "sprite", "aria-hidden": "true" });
   tile.classList.add("is-shot");
   tile.append(sprite, h("span", { class: "film" }, icon("film"), clock(Math.round(photo.to - photo.from))));
-  tile.addEventListener("pointerenter", () => { sprite.style.backgroundImage ||= `url("${urls.sprite(photo)}")`; }, { passive: true });
+  tile.addEventListener(
+    "pointerenter",
+    () => {
+      sprite.style.backgroundImage ||= `url("${urls.sprite(photo)}")`;
+    },
+    { passive: true },
+  );
 }
 
 function tag(match, hit, place, act) {
-  return h("span", { class: `tag ${bandOf(match)}`, style: place, title: certainty(match), onclick: (event) => { if (!event.target.closest(".not")) act.open(hit); } },
+  return h(
+    "span",
+    {
+      class: `tag ${bandOf(match)}`,
+      style: place,
+      title: certainty(match),
+      onclick: (event) => {
+        if (!event.target.closest(".not")) act.open(hit);
+      },
+    },
     h("span", { class: "who" }, called(match)),
-    h("button", { type: "button", class: "not", "aria-label": `Not ${match.name}`, title: `Not ${match.name}`, onclick: () => act.reject(match, hit) }, icon("close")));
+    h(
+      "button",
+      {
+        type: "button",
+        class: "not",
+        "aria-label": `Not ${match.name}`,
+        title: `Not ${match.name}`,
+        onclick: () => act.reject(match, hit),
+      },
+      icon("close"),
+    ),
+  );
 }

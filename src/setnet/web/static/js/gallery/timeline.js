@@ -18,14 +18,25 @@ export class Timeline {
   async load() {
     const { months, total } = await api.timeline();
     const before = this.months.flatMap((month) => month.hits).filter(Boolean);
-    const isSame = total === this.total && months.length === this.months.length && months.every(({ photos }, number) => this.months[number].hits.length === photos);
+    const isSame =
+      total === this.total &&
+      months.length === this.months.length &&
+      months.every(({ photos }, number) => this.months[number].hits.length === photos);
     if (isSame && total) return;
     const known = new Map(before.map((hit) => [hit.photo.id, hit]));
     this.known = known; // so that photos that stay are not drawn again
     this.total = total;
-    this.months = months.map(({ month, photos }) => ({ title: shortMonth(month), name: monthName(month), note: "", hits: new Array(photos) }));
+    this.months = months.map(({ month, photos }) => ({
+      title: shortMonth(month),
+      name: monthName(month),
+      note: "",
+      hits: new Array(photos),
+    }));
     let from = 0;
-    for (const month of this.months) { month.from = from; from += month.hits.length; }
+    for (const month of this.months) {
+      month.from = from;
+      from += month.hits.length;
+    }
     this.pages.clear();
     if (total) await this.page(0);
   }
@@ -33,7 +44,12 @@ export class Timeline {
   // Loads the photos from the place `first` to `last`.
   async need(first, last) {
     const numbers = [];
-    for (let number = Math.floor(first / PAGE); number <= Math.floor(Math.min(last, this.total - 1) / PAGE); number += 1) numbers.push(number);
+    for (
+      let number = Math.floor(first / PAGE);
+      number <= Math.floor(Math.min(last, this.total - 1) / PAGE);
+      number += 1
+    )
+      numbers.push(number);
     const hasNew = numbers.some((number) => !this.pages.has(number));
     await Promise.all(numbers.map((number) => this.page(number)));
     if (hasNew) this.changed();
@@ -49,15 +65,21 @@ export class Timeline {
     try {
       const { photos } = await api.photosByDate(number * PAGE, PAGE);
       if (months !== this.months || total !== this.total) return;
-      photos.forEach((photo, place) => this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }));
-    } catch (error) { this.pages.delete(number); toast(error.message, "error"); }
+      photos.forEach((photo, place) =>
+        this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }),
+      );
+    } catch (error) {
+      this.pages.delete(number);
+      toast(error.message, "error");
+    }
   }
 
   put(place, hit) {
     let [low, high] = [0, this.months.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.months[middle].from <= place) low = middle; else high = middle - 1;
+      if (this.months[middle].from <= place) low = middle;
+      else high = middle - 1;
     }
     const month = this.months[low];
     if (month && place - month.from < month.hits.length) month.hits[place - month.from] = hit;
@@ -74,5 +96,7 @@ export class Timeline {
     return { first, hits: all.slice(first, last + 1) };
   }
 
-  get hits() { return this.months.flatMap((month) => month.hits).filter(Boolean); }
+  get hits() {
+    return this.months.flatMap((month) => month.hits).filter(Boolean);
+  }
 }

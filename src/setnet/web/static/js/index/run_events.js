@@ -14,15 +14,21 @@ let stream = null;
 let was = false;
 
 // listener(job, hasEnded)
-export function watchRun(listener) { listeners.add(listener); }
+export function watchRun(listener) {
+  listeners.add(listener);
+}
 
 // listener(): the server answers again.
-export function onReconnect(listener) { reconnected = listener; }
+export function onReconnect(listener) {
+  reconnected = listener;
+}
 
 export function listenToRuns() {
   if (stream && stream.readyState !== EventSource.CLOSED) return;
   stream = api.indexEvents();
-  stream.addEventListener("error", () => { isLost = true; });
+  stream.addEventListener("error", () => {
+    isLost = true;
+  });
   stream.addEventListener("open", () => {
     if (isLost) reconnected();
     isLost = false;
@@ -36,7 +42,9 @@ export function listenToRuns() {
 }
 
 // A run may be over before the stream tells that it began: its end is expected from here on.
-export function expectRun() { was = true; }
+export function expectRun() {
+  was = true;
+}
 
 export function stopListening() {
   stream?.close();

@@ -19,7 +19,12 @@ export function byMonth(hits) {
     if (!months.has(month)) months.set(month, []);
     months.get(month).push(hit);
   }
-  return [...months].map(([month, those]) => ({ title: shortMonth(month), name: monthName(month), note: "", hits: those }));
+  return [...months].map(([month, those]) => ({
+    title: shortMonth(month),
+    name: monthName(month),
+    note: "",
+    hits: those,
+  }));
 }
 
 export function span(first, last) {

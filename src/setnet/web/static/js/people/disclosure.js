@@ -7,14 +7,22 @@ export class Disclosure {
   constructor(title, grid) {
     this.grid = grid;
     this.number = h("span", { class: "muted" });
-    this.element = h("details", { class: "disclosure", hidden: true },
-      h("summary", {}, h("h2", {}, title), this.number, h("span", { class: "turn" }, icon("down"))), grid.element);
+    this.element = h(
+      "details",
+      { class: "disclosure", hidden: true },
+      h("summary", {}, h("h2", {}, title), this.number, h("span", { class: "turn" }, icon("down"))),
+      grid.element,
+    );
     this.element.addEventListener("toggle", () => this.reload());
   }
 
   async reload() {
     if (!this.element.open) return;
-    try { await this.grid.load(); } catch (error) { toast(error.message, "error"); }
+    try {
+      await this.grid.load();
+    } catch (error) {
+      toast(error.message, "error");
+    }
   }
 
   // Says how many there are; one that came is shown.

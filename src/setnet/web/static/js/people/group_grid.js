@@ -7,13 +7,16 @@ import { toast } from "../toasts.js";
 export class GroupGrid {
   // which: as GET /groups takes it; tile(group): the element of a group.
   constructor(which, tile) {
-    Object.assign(this, { which, tile });
+    this.which = which;
+    this.tile = tile;
     this.list = h("ul", { class: "groups" });
     this.more = h("button", { type: "button", class: "button", hidden: true, onclick: () => this.next() }, "Show more");
     this.element = h("div", { class: "group-grid" }, this.list, this.more);
   }
 
-  get size() { return this.list.children.length; }
+  get size() {
+    return this.list.children.length;
+  }
 
   async load() {
     const page = await api.groups(this.which);
@@ -30,7 +33,9 @@ export class GroupGrid {
       this.list.append(...fresh);
       fresh[0]?.querySelector("button, input")?.focus();
       this.turned(page);
-    } catch (error) { toast(error.message, "error"); }
+    } catch (error) {
+      toast(error.message, "error");
+    }
     this.more.disabled = false;
   }
 
@@ -48,7 +53,8 @@ export class GroupGrid {
     const dialog = document.querySelector("dialog[open]");
     const isHere = element.contains(document.activeElement) || document.activeElement === document.body;
     element.remove();
-    if (dialog) dialog.addEventListener("close", goOn); else if (isHere) goOn();
+    if (dialog) dialog.addEventListener("close", goOn);
+    else if (isHere) goOn();
     if (!this.size && this.cursor) this.load();
   }
 }

@@ -1,6 +1,6 @@
 // The saved people as a grid of faces.
 
-import { h, plural } from "../dom.js";
+import { active, h, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
 
 export class NamedPeople {
@@ -11,9 +11,22 @@ export class NamedPeople {
 
   draw(people) {
     this.element.hidden = !people.length;
-    const focused = document.activeElement?.closest?.(".named-person")?.dataset.person;
-    this.list.replaceChildren(...people.map((person) => h("li", {}, h("a", { class: "named-person", href: `#people/${person.id}`, "data-person": person.id },
-      coverOf(person), h("b", {}, person.name), h("span", { class: "muted small" }, plural(person.photos, "photo"))))));
+    const focused = active()?.closest(".named-person")?.getAttribute("data-person");
+    this.list.replaceChildren(
+      ...people.map((person) =>
+        h(
+          "li",
+          {},
+          h(
+            "a",
+            { class: "named-person", href: `#people/${person.id}`, "data-person": person.id },
+            coverOf(person),
+            h("b", {}, person.name),
+            h("span", { class: "muted small" }, plural(person.photos, "photo")),
+          ),
+        ),
+      ),
+    );
     if (focused) this.list.querySelector(`[data-person="${focused}"]`)?.focus();
   }
 }

@@ -27,20 +27,68 @@ export class PeopleView {
     this.suggestions = new Suggestions({ answered: left, reload, open: (group) => groups.open(group) });
     this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
     this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
-    this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
+    this.hidden = new Disclosure(
+      "Hidden",
+      new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)),
+    );
     this.ungrouped = new Ungrouped();
     this.summary = h("p", { class: "muted" });
-    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody here yet"),
-      h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
-      h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
-    this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
-      h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, `Each picture stands for one person. Give it a name${isTouch() ? "." : " and press Enter."}`)), this.unnamed.element);
-    this.forgetting = h("div", { class: "danger-zone", hidden: true },
-      h("div", {}, h("h2", {}, "Forget everything"), h("p", { class: "muted small" }, "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.")),
-      h("button", { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() }, "Forget everything…"));
+    this.empty = h(
+      "div",
+      { class: "empty", hidden: true },
+      h("h2", {}, "Nobody here yet"),
+      h(
+        "p",
+        {},
+        "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine.",
+      ),
+      h("a", { class: "button primary", href: "#index" }, "Choose a folder"),
+    );
+    this.who = h(
+      "section",
+      { class: "people-part", "aria-labelledby": "who-title", hidden: true },
+      h(
+        "div",
+        { class: "part-head" },
+        h("h2", { id: "who-title" }, "Who is this?"),
+        h(
+          "p",
+          { class: "muted" },
+          `Each picture stands for one person. Give it a name${isTouch() ? "." : " and press Enter."}`,
+        ),
+      ),
+      this.unnamed.element,
+    );
+    this.forgetting = h(
+      "div",
+      { class: "danger-zone", hidden: true },
+      h(
+        "div",
+        {},
+        h("h2", {}, "Forget everything"),
+        h(
+          "p",
+          { class: "muted small" },
+          "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.",
+        ),
+      ),
+      h(
+        "button",
+        { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() },
+        "Forget everything…",
+      ),
+    );
     section.append(
       h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
-      this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element, this.forgetting);
+      this.ungrouped.element,
+      this.empty,
+      this.named.element,
+      this.suggestions.element,
+      this.who,
+      this.single.element,
+      this.hidden.element,
+      this.forgetting,
+    );
   }
 
   // now: the status of the library, where it is known
@@ -51,7 +99,9 @@ export class PeopleView {
   }
 
   // Nobody is shown who is not saved any more.
-  redraw() { this.named.draw(saved.people); }
+  redraw() {
+    this.named.draw(saved.people);
+  }
 
   async reload() {
     await this.show();
@@ -68,22 +118,41 @@ export class PeopleView {
   async refresh() {
     const people = await loadSaved();
     this.redraw();
-    const [all, several] = await Promise.all([api.groups({ limit: 1 }), api.groups({ min_faces: 2, limit: 1 }), this.suggestions.load()]);
+    const [all, several] = await Promise.all([
+      api.groups({ limit: 1 }),
+      api.groups({ min_faces: 2, limit: 1 }),
+      this.suggestions.load(),
+    ]);
     this.who.hidden = !this.unnamed.size;
     this.ungrouped.draw(all.ungrouped_faces);
-    this.summary.textContent = [people.length && plural(people.length, "person", "people"), several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
+    this.summary.textContent = [
+      people.length && plural(people.length, "person", "people"),
+      several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`,
+    ]
+      .filter(Boolean)
+      .join(" · ");
     this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
     this.forgetting.hidden = !this.photos && !this.empty.hidden;
-    await Promise.all([this.single.count(all.totals.unnamed - several.totals.unnamed), this.hidden.count(all.totals.hidden)]);
+    await Promise.all([
+      this.single.count(all.totals.unnamed - several.totals.unnamed),
+      this.hidden.count(all.totals.hidden),
+    ]);
   }
 
   async forget() {
-    const sure = await confirmed({ title: "Forget everything?", text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.", action: "Forget everything", danger: true });
+    const sure = await confirmed({
+      title: "Forget everything?",
+      text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.",
+      action: "Forget everything",
+      danger: true,
+    });
     if (!sure) return;
     try {
       await api.forgetEverything();
       toast("Everything was forgotten.");
       await this.act.forgotten();
-    } catch (error) { toast(error.message, "error"); }
+    } catch (error) {
+      toast(error.message, "error");
+    }
   }
 }

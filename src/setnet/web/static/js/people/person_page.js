@@ -18,13 +18,25 @@ export class PersonPage {
     this.section = section;
     const reload = () => this.changed();
     const groups = new GroupActions({ left: reload, reload, search: act.find });
-    this.head = new PersonHead({ changed: reload, find: (saved) => act.find({ saved }), moved: (id) => this.moved(id) });
+    this.head = new PersonHead({
+      changed: reload,
+      find: (saved) => act.find({ saved }),
+      moved: (id) => this.moved(id),
+    });
     this.suggestions = new Suggestions({ answered: reload, reload, open: (group) => groups.open(group) });
     this.photos = new PersonPhotos({ changed: reload });
     this.examples = new ExampleFaces({ changed: reload });
-    this.tabs = new Tabs("About this person", { photos: ["Photos", this.photos.element], examples: ["Example faces", this.examples.element] });
-    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody is here any more"),
-      h("p", {}, "They were removed, or became one with another person."), h("a", { class: "button primary", href: "#people" }, "People"));
+    this.tabs = new Tabs("About this person", {
+      photos: ["Photos", this.photos.element],
+      examples: ["Example faces", this.examples.element],
+    });
+    this.empty = h(
+      "div",
+      { class: "empty", hidden: true },
+      h("h2", {}, "Nobody is here any more"),
+      h("p", {}, "They were removed, or became one with another person."),
+      h("a", { class: "button primary", href: "#people" }, "People"),
+    );
     this.content = h("div", {}, this.head.element, this.suggestions.element, this.tabs.element);
     section.append(this.empty, this.content);
   }

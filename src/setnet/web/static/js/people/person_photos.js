@@ -13,7 +13,13 @@ import { byMonth } from "./dates.js";
 export class PersonPhotos {
   constructor({ changed }) {
     this.changed = changed;
-    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.refuse(match, hit), height: [190, 118], flow: true, moved: () => this.nearEnd() });
+    this.gallery = new Gallery({
+      open: (hit) => this.view(hit),
+      reject: (match, hit) => this.refuse(match, hit),
+      height: [190, 118],
+      flow: true,
+      moved: () => this.nearEnd(),
+    });
     this.more = h("div", { class: "more" });
     this.none = h("p", { class: "muted none", hidden: true }, "No photo of the library shows them.");
     this.element = h("div", { class: "by-month" }, this.none, this.gallery.element, this.more);
@@ -38,7 +44,8 @@ export class PersonPhotos {
   add({ photos, cursor }) {
     const { name } = this.person;
     this.cursor = cursor;
-    for (const { face, sure, ...photo } of photos) this.hits.push({ photo, matches: [{ name, sure, face, box: photo.faces[face].box, quiet: sure }] });
+    for (const { face, sure, ...photo } of photos)
+      this.hits.push({ photo, matches: [{ name, sure, face, box: photo.faces[face].box, quiet: sure }] });
     this.draw();
   }
 
@@ -57,7 +64,8 @@ export class PersonPhotos {
     const id = photoInAddress();
     if (!id || Viewer.current) return;
     const hit = this.hits.find((one) => one.photo.id === id);
-    if (hit) this.view(hit); else viewPhoto(id);
+    if (hit) this.view(hit);
+    else viewPhoto(id);
   }
 
   async next() {
@@ -65,17 +73,30 @@ export class PersonPhotos {
     this.isLoading = true;
     const { person, cursor } = this;
     let page = null;
-    try { page = await api.photosOf(person.id, 120, cursor); } catch (error) { this.cursor = null; toast(error.message, "error"); }
+    try {
+      page = await api.photosOf(person.id, 120, cursor);
+    } catch (error) {
+      this.cursor = null;
+      toast(error.message, "error");
+    }
     this.isLoading = false;
     if (page && person === this.person && cursor === this.cursor) this.add(page);
   }
 
   refuse(match, hit, undone = () => {}) {
-    return rejectFace(this.person, hit.photo, match.face, () => { undone(); this.changed(); }).then((done) => { if (done) this.settle(hit, []); });
+    return rejectFace(this.person, hit.photo, match.face, () => {
+      undone();
+      this.changed();
+    }).then((done) => {
+      if (done) this.settle(hit, []);
+    });
   }
 
   async confirm(match, hit, undone) {
-    const done = await confirmFace(this.person, hit.photo, match.face, () => { undone(); this.changed(); });
+    const done = await confirmFace(this.person, hit.photo, match.face, () => {
+      undone();
+      this.changed();
+    });
     if (done) this.settle(hit, [{ ...match, sure: true, quiet: true }]);
     return done;
   }
@@ -101,8 +122,16 @@ export class PersonPhotos {
       index: this.hits.findIndex((other) => other.photo.id === hit.photo.id),
       more: () => this.next(),
       hasMore: () => Boolean(this.cursor),
-      closed: (last) => { this.gallery.reveal(last?.photo.id); this.finish(); },
+      closed: (last) => {
+        this.gallery.reveal(last?.photo.id);
+        this.finish();
+      },
     };
-    new Viewer(source, { savedOf: () => this.person, find: findFace, confirm: (...said) => this.confirm(...said), reject: (...said) => this.refuse(...said) }).show();
+    new Viewer(source, {
+      savedOf: () => this.person,
+      find: findFace,
+      confirm: (...said) => this.confirm(...said),
+      reject: (...said) => this.refuse(...said),
+    }).show();
   }
 }

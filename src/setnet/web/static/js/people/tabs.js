@@ -8,17 +8,37 @@ export class Tabs {
     this.tabs = {};
     this.panels = {};
     for (const [key, [title, element]] of Object.entries(parts)) {
-      this.tabs[key] = h("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}`, onclick: () => this.choose(key) }, title, h("span", { class: "number" }));
+      this.tabs[key] = h(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${key}`,
+          "aria-controls": `panel-${key}`,
+          onclick: () => this.choose(key),
+        },
+        title,
+        h("span", { class: "number" }),
+      );
       this.panels[key] = h("div", { role: "tabpanel", id: `panel-${key}`, "aria-labelledby": `tab-${key}` }, element);
     }
     const keys = Object.keys(parts);
-    const list = h("div", { class: "tabs", role: "tablist", "aria-label": label, onkeydown: (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step) return;
-      const next = keys[(keys.indexOf(this.chosen) + step + keys.length) % keys.length];
-      this.choose(next);
-      this.tabs[next].focus();
-    } }, Object.values(this.tabs));
+    const list = h(
+      "div",
+      {
+        class: "tabs",
+        role: "tablist",
+        "aria-label": label,
+        onkeydown: (event) => {
+          const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+          if (!step) return;
+          const next = keys[(keys.indexOf(this.chosen) + step + keys.length) % keys.length];
+          this.choose(next);
+          this.tabs[next].focus();
+        },
+      },
+      Object.values(this.tabs),
+    );
     this.element = h("div", {}, list, Object.values(this.panels));
     this.choose(keys[0]);
   }
@@ -32,5 +52,7 @@ export class Tabs {
     }
   }
 
-  count(key, number) { this.tabs[key].lastChild.textContent = number.toLocaleString(); }
+  count(key, number) {
+    this.tabs[key].lastChild.textContent = number.toLocaleString();
+  }
 }

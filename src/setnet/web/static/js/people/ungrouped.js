@@ -10,7 +10,11 @@ export class Ungrouped {
     this.faces = 0;
     this.job = null;
     this.text = h("p", { role: "status" });
-    this.start = h("button", { type: "button", class: "button compact", onclick: () => this.begin() }, "Group them now");
+    this.start = h(
+      "button",
+      { type: "button", class: "button compact", onclick: () => this.begin() },
+      "Group them now",
+    );
     this.element = h("div", { class: "notice ungrouped", hidden: true }, this.text, this.start);
     watchRun((job, hasEnded) => {
       if (hasEnded && isGrouping(this.job) && job.error) toast(job.error, "error");
@@ -25,7 +29,10 @@ export class Ungrouped {
     this.start.hidden = isRunning(this.job);
     const waiting = `${plural(faces, "face")} ${faces === 1 ? "is" : "are"} not grouped yet.`;
     if (!isRunning(this.job)) this.text.textContent = waiting;
-    else this.text.textContent = isGrouping(this.job) ? "Grouping the faces…" : `${waiting} That is done at the end of the index run that is under way.`;
+    else
+      this.text.textContent = isGrouping(this.job)
+        ? "Grouping the faces…"
+        : `${waiting} That is done at the end of the index run that is under way.`;
   }
 
   async begin() {
@@ -33,7 +40,10 @@ export class Ungrouped {
     try {
       this.job = await api.discover();
     } catch (error) {
-      if (error.status !== 409) { toast(error.message, "error"); return; }
+      if (error.status !== 409) {
+        toast(error.message, "error");
+        return;
+      }
       this.job = (await api.status()).index; // a run began a moment ago
     }
     this.draw(this.faces);

@@ -5,7 +5,11 @@ import { popup } from "../popup.js";
 import { changed, DEFAULTS, query, wanted } from "./query.js";
 
 const KINDS = { any: "Photos and videos", photo: "Photos only", video: "Videos only" };
-const METHODS = { exact: "Every face compared (exact)", fast: "Likely faces only (fast)", set: "One vector per photo (set)" };
+const METHODS = {
+  exact: "Every face compared (exact)",
+  fast: "Likely faces only (fast)",
+  set: "One vector per photo (set)",
+};
 const SHORT = { exact: "", fast: "fast search", set: "set vectors" };
 
 const day = (text) => new Date(`${text}T00:00:00Z`).toLocaleDateString([], { dateStyle: "medium", timeZone: "UTC" });
@@ -16,22 +20,46 @@ export class Filters {
     this.modes = ["exact"];
     this.timing = "";
     this.pills = {
-      need: this.panel("need", "How many of them", () => [this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }, { some: this.atLeast() })]),
+      need: this.panel("need", "How many of them", () => [
+        this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }, { some: this.atLeast() }),
+      ]),
       sure: this.toggle("sure", "Sure matches only"),
       only: this.toggle("only", "Nobody else"),
-      date: this.panel("date", "When it was taken", () => [this.date("after", "Taken from"), this.date("before", "Taken until")]),
-      faces: this.panel("faces", "Faces in the photo", () => [this.number("minFaces", "At least this many faces"), this.number("maxFaces", "At most this many faces")]),
+      date: this.panel("date", "When it was taken", () => [
+        this.date("after", "Taken from"),
+        this.date("before", "Taken until"),
+      ]),
+      faces: this.panel("faces", "Faces in the photo", () => [
+        this.number("minFaces", "At least this many faces"),
+        this.number("maxFaces", "At most this many faces"),
+      ]),
       folder: this.panel("folder", "Folder", () => [this.folder()]),
       kind: this.panel("kind", "Photos or videos", () => [this.choices("kind", KINDS)]),
-      mode: this.panel("mode", "Advanced", () => [h("p", { class: "muted small" }, "How the photos are searched"), this.choices("mode", Object.fromEntries(this.modes.map((mode) => [mode, METHODS[mode]]))),
-        this.apart(), this.timing && h("p", { class: "muted small", id: "timing" }, this.timing)]),
+      mode: this.panel("mode", "Advanced", () => [
+        h("p", { class: "muted small" }, "How the photos are searched"),
+        this.choices("mode", Object.fromEntries(this.modes.map((mode) => [mode, METHODS[mode]]))),
+        this.apart(),
+        this.timing && h("p", { class: "muted small", id: "timing" }, this.timing),
+      ]),
     };
-    this.resetter = h("button", { type: "button", class: "pill reset", id: "reset-filters", onclick: () => this.reset() }, "Reset");
-    this.element = h("div", { class: "filters", role: "group", "aria-label": "Filters" }, Object.values(this.pills), this.resetter);
+    this.resetter = h(
+      "button",
+      { type: "button", class: "pill reset", id: "reset-filters", onclick: () => this.reset() },
+      "Reset",
+    );
+    this.element = h(
+      "div",
+      { class: "filters", role: "group", "aria-label": "Filters" },
+      Object.values(this.pills),
+      this.resetter,
+    );
     this.draw();
   }
 
-  configure({ folders, modes }) { Object.assign(this, { folders, modes }); }
+  configure({ folders, modes }) {
+    this.folders = folders;
+    this.modes = modes;
+  }
 
   set(name, value, field = null) {
     if (query.filters[name] === value) return;
@@ -40,22 +68,69 @@ export class Filters {
   }
 
   toggle(name, text) {
-    return h("button", { type: "button", class: "pill", id: name, onclick: () => this.set(name, !query.filters[name]) }, text);
+    return h(
+      "button",
+      { type: "button", class: "pill", id: name, onclick: () => this.set(name, !query.filters[name]) },
+      text,
+    );
   }
 
   panel(name, label, content) {
-    return h("button", { type: "button", class: "pill", id: `filter-${name}`, "aria-haspopup": "dialog", "aria-expanded": "false",
-      onclick: (event) => popup(event.currentTarget, label, [h("h2", {}, label), ...content().flat().filter(Boolean)]) }, h("span", {}), icon("down"));
+    return h(
+      "button",
+      {
+        type: "button",
+        class: "pill",
+        id: `filter-${name}`,
+        "aria-haspopup": "dialog",
+        "aria-expanded": "false",
+        onclick: (event) =>
+          popup(event.currentTarget, label, [h("h2", {}, label), ...content().flat().filter(Boolean)]),
+      },
+      h("span", {}),
+      icon("down"),
+    );
   }
 
   // `beside`: what stands beside a choice.
   choices(name, options, beside = {}) {
-    return h("div", { class: "choices" }, Object.entries(options).map(([value, text]) => h("div", { class: "beside" }, h("label", { class: "check" },
-      h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => this.set(name, value) }), text), beside[value])));
+    return h(
+      "div",
+      { class: "choices" },
+      Object.entries(options).map(([value, text]) =>
+        h(
+          "div",
+          { class: "beside" },
+          h(
+            "label",
+            { class: "check" },
+            h("input", {
+              type: "radio",
+              name,
+              value,
+              checked: query.filters[name] === value,
+              onchange: () => this.set(name, value),
+            }),
+            text,
+          ),
+          beside[value],
+        ),
+      ),
+    );
   }
 
   apart() {
-    return h("label", { class: "check apart" }, h("input", { type: "checkbox", id: "apart", checked: query.filters.apart, onchange: (event) => this.set("apart", event.target.checked) }), "Show copies and bursts one by one");
+    return h(
+      "label",
+      { class: "check apart" },
+      h("input", {
+        type: "checkbox",
+        id: "apart",
+        checked: query.filters.apart,
+        onchange: (event) => this.set("apart", event.target.checked),
+      }),
+      "Show copies and bursts one by one",
+    );
   }
 
   atLeast() {
@@ -65,20 +140,66 @@ export class Filters {
       Object.assign(query.filters, { need: "some", atLeast: Number(target.value) });
       changed("query", target);
     };
-    return h("input", { type: "number", id: "at-least", min: 1, max: Math.max(1, wanted().length), value: query.filters.atLeast, "aria-label": "At least this many of the people", oninput: typed });
+    return h("input", {
+      type: "number",
+      id: "at-least",
+      min: 1,
+      max: Math.max(1, wanted().length),
+      value: query.filters.atLeast,
+      "aria-label": "At least this many of the people",
+      oninput: typed,
+    });
   }
 
   date(name, label) {
-    return h("label", { class: "line" }, label, h("input", { type: "date", "aria-label": label, value: query.filters[name], onchange: (event) => this.set(name, event.target.value) }));
+    return h(
+      "label",
+      { class: "line" },
+      label,
+      h("input", {
+        type: "date",
+        "aria-label": label,
+        value: query.filters[name],
+        onchange: (event) => this.set(name, event.target.value),
+      }),
+    );
   }
 
   number(name, label) {
-    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value, event.target) }));
+    return h(
+      "label",
+      { class: "line" },
+      label,
+      h("input", {
+        type: "number",
+        min: 0,
+        max: 1000,
+        placeholder: "any",
+        "aria-label": label,
+        value: query.filters[name],
+        oninput: (event) => this.set(name, event.target.value, event.target),
+      }),
+    );
   }
 
   folder() {
-    return [h("input", { type: "text", id: "folder", list: "known-folders", placeholder: "anywhere", "aria-label": "Folder", value: query.filters.folder, autocomplete: "off",
-      onchange: (event) => this.set("folder", event.target.value.trim()) }), h("datalist", { id: "known-folders" }, this.folders.map((folder) => h("option", { value: folder })))];
+    return [
+      h("input", {
+        type: "text",
+        id: "folder",
+        list: "known-folders",
+        placeholder: "anywhere",
+        "aria-label": "Folder",
+        value: query.filters.folder,
+        autocomplete: "off",
+        onchange: (event) => this.set("folder", event.target.value.trim()),
+      }),
+      h(
+        "datalist",
+        { id: "known-folders" },
+        this.folders.map((folder) => h("option", { value: folder })),
+      ),
+    ];
   }
 
   reset() {
@@ -87,15 +208,45 @@ export class Filters {
   }
 
   // How long the search took is for those who open the advanced panel.
-  tell(searched, seconds) { this.timing = `${searched.toLocaleString()} searched in ${(seconds * 1000).toFixed(1)} ms.`; }
+  tell(searched, seconds) {
+    this.timing = `${searched.toLocaleString()} searched in ${(seconds * 1000).toFixed(1)} ms.`;
+  }
 
   draw() {
     const f = query.filters;
-    const span = f.after && f.before ? `${day(f.after)} – ${day(f.before)}` : f.after ? `Since ${day(f.after)}` : f.before ? `Until ${day(f.before)}` : "";
-    const faces = f.minFaces && f.maxFaces ? `${f.minFaces} to ${f.maxFaces} faces` : f.minFaces ? `${f.minFaces} or more faces` : f.maxFaces ? `At most ${f.maxFaces} faces` : "";
+    const span =
+      f.after && f.before
+        ? `${day(f.after)} – ${day(f.before)}`
+        : f.after
+          ? `Since ${day(f.after)}`
+          : f.before
+            ? `Until ${day(f.before)}`
+            : "";
+    const faces =
+      f.minFaces && f.maxFaces
+        ? `${f.minFaces} to ${f.maxFaces} faces`
+        : f.minFaces
+          ? `${f.minFaces} or more faces`
+          : f.maxFaces
+            ? `At most ${f.maxFaces} faces`
+            : "";
     const advanced = [SHORT[f.mode], f.apart && "one by one"].filter(Boolean).join(", ");
-    const texts = { need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "", date: span, faces, folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "", kind: f.kind === "any" ? "" : KINDS[f.kind], mode: advanced && `Advanced: ${advanced}` };
-    const idle = { need: "Any of them", date: "Any time", faces: "Faces", folder: "Folder", kind: "Photos and videos", mode: "Advanced" };
+    const texts = {
+      need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "",
+      date: span,
+      faces,
+      folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "",
+      kind: f.kind === "any" ? "" : KINDS[f.kind],
+      mode: advanced && `Advanced: ${advanced}`,
+    };
+    const idle = {
+      need: "Any of them",
+      date: "Any time",
+      faces: "Faces",
+      folder: "Folder",
+      kind: "Photos and videos",
+      mode: "Advanced",
+    };
     for (const [name, text] of Object.entries(texts)) {
       this.pills[name].firstChild.textContent = text || idle[name];
       this.pills[name].classList.toggle("is-on", Boolean(text));

@@ -5,12 +5,24 @@ import { toast } from "../toasts.js";
 import { addPerson, query } from "./query.js";
 import { queryValues } from "./query_address.js";
 
-export const exampleIn = (photo, face) => ({ photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height }, face, box: photo.faces[face].box });
+export const exampleIn = (photo, face) => ({
+  photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height },
+  face,
+  box: photo.faces[face].box,
+});
 
 // As whoever is saved, else as an example of somebody new.
 export function findFace(photo, face, saved = null) {
-  if (saved && query.people.some((person) => person.saved?.id === saved.id)) { toast(`${saved.name} is in the query already.`); return; }
-  try { addPerson(saved ? { saved } : { examples: [exampleIn(photo, face)] }); } catch (error) { toast(error.message, "error"); return; }
+  if (saved && query.people.some((person) => person.saved?.id === saved.id)) {
+    toast(`${saved.name} is in the query already.`);
+    return;
+  }
+  try {
+    addPerson(saved ? { saved } : { examples: [exampleIn(photo, face)] });
+  } catch (error) {
+    toast(error.message, "error");
+    return;
+  }
   go("search", queryValues());
   scrollTo({ top: 0 });
   toast("Added to the query.");

@@ -18,8 +18,18 @@ export function pickFaces(files, target = null) {
 }
 
 export function chooseFiles(target = null) {
-  const input = h("input", { type: "file", accept: "image/*,.heic,.heif,.avif", multiple: true, class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
-  input.addEventListener("change", () => { pickFaces(input.files, target); input.remove(); });
+  const input = h("input", {
+    type: "file",
+    accept: "image/*,.heic,.heif,.avif",
+    multiple: true,
+    class: "visually-hidden",
+    "aria-hidden": "true",
+    tabindex: "-1",
+  });
+  input.addEventListener("change", () => {
+    pickFaces(input.files, target);
+    input.remove();
+  });
   input.addEventListener("cancel", () => input.remove());
   document.body.append(input);
   input.click();
@@ -37,12 +47,22 @@ class Picker {
     this.body = h("div", { class: files.length > 1 ? "body uploads" : "body" });
     this.columns = files.length;
     this.groups = null; // the chosen faces by likeness, as the server sees it
-    this.dialog = h("dialog", { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
-      h("header", {}, h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : `${Press()} the faces to look for`),
-        iconButton("close", "Close", () => this.dialog.close())),
+    this.dialog = h(
+      "dialog",
+      { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
+      h(
+        "header",
+        {},
+        h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : `${Press()} the faces to look for`),
+        iconButton("close", "Close", () => this.dialog.close()),
+      ),
       this.body,
-      h("footer", {}, this.status, this.as, this.add));
-    this.dialog.addEventListener("close", () => { this.aborter.abort(); this.dialog.remove(); });
+      h("footer", {}, this.status, this.as, this.add),
+    );
+    this.dialog.addEventListener("close", () => {
+      this.aborter.abort();
+      this.dialog.remove();
+    });
     files.forEach((file, number) => this.look(file, number));
     this.update();
   }
@@ -53,14 +73,21 @@ class Picker {
   }
 
   async look(file, number) {
-    const canvas = h("div", { class: "canvas" }, h("div", { class: "skeleton", style: { width: "320px", height: "240px" } }),
-      h("p", { class: "waiting" }, "Finding faces…"));
+    const canvas = h(
+      "div",
+      { class: "canvas" },
+      h("div", { class: "skeleton", style: { width: "320px", height: "240px" } }),
+      h("p", { class: "waiting" }, "Finding faces…"),
+    );
     const caption = h("div", { class: "caption" }, h("span", {}, file.name || "Pasted photo"));
     const part = h("figure", { class: "upload" }, canvas, caption);
     this.body.append(part);
     try {
       const seen = await this.patiently(() => api.faces(file, this.aborter.signal), caption);
-      const upload = await keepUpload(file, seen.faces.map((face) => face.id));
+      const upload = await keepUpload(
+        file,
+        seen.faces.map((face) => face.id),
+      );
       seen.faces.forEach(({ id }, face) => this.examples.set(id, { id, upload, face }));
       this.show(seen, canvas, caption, number);
     } catch (error) {
@@ -72,7 +99,9 @@ class Picker {
   // The server refuses rather than queues without end; its photos come one after another.
   async patiently(call, caption) {
     for (let attempt = 0; ; attempt += 1) {
-      try { return await call(); } catch (error) {
+      try {
+        return await call();
+      } catch (error) {
         if (error.status !== 503 || attempt >= 30) throw error;
         if (attempt === 2) caption.append(h("span", {}, "the server is busy, waiting…"));
         await new Promise((resolve) => setTimeout(resolve, 700));
@@ -82,20 +111,43 @@ class Picker {
 
   show(seen, canvas, caption, number) {
     const narrow = canvas.parentElement.clientWidth || 320;
-    const scale = Math.min(narrow / seen.width, (window.innerHeight * (this.columns > 1 ? 0.4 : 0.55)) / seen.height, 1.5);
+    const scale = Math.min(
+      narrow / seen.width,
+      (window.innerHeight * (this.columns > 1 ? 0.4 : 0.55)) / seen.height,
+      1.5,
+    );
     Object.assign(canvas.style, { width: `${seen.width * scale}px`, aspectRatio: `${seen.width} / ${seen.height}` });
     canvas.replaceChildren(h("img", { src: `data:image/jpeg;base64,${seen.preview}`, alt: "The photo you added" }));
-    caption.replaceChildren(caption.firstChild, h("span", {}, seen.faces.length ? plural(seen.faces.length, "face") : "no face found"));
+    caption.replaceChildren(
+      caption.firstChild,
+      h("span", {}, seen.faces.length ? plural(seen.faces.length, "face") : "no face found"),
+    );
     if (!seen.faces.length) {
-      canvas.after(h("p", { class: "notice" }, "No face was found here. Try a photo where the face is larger, sharper or more frontal."));
+      canvas.after(
+        h(
+          "p",
+          { class: "notice" },
+          "No face was found here. Try a photo where the face is larger, sharper or more frontal.",
+        ),
+      );
     }
     seen.faces.forEach((face, place) => {
       const [x0, y0, x1, y1] = face.box;
-      const button = h("button", { type: "button", class: "pick", "aria-pressed": "false",
+      const button = h("button", {
+        type: "button",
+        class: "pick",
+        "aria-pressed": "false",
         "aria-label": `Face ${place + 1} of ${seen.faces.length}, from the left`,
-        onclick: () => { this.toggle(face, number, button); },
-        style: { left: `${(x0 / seen.width) * 100}%`, top: `${(y0 / seen.height) * 100}%`,
-          width: `${((x1 - x0) / seen.width) * 100}%`, height: `${((y1 - y0) / seen.height) * 100}%` } });
+        onclick: () => {
+          this.toggle(face, number, button);
+        },
+        style: {
+          left: `${(x0 / seen.width) * 100}%`,
+          top: `${(y0 / seen.height) * 100}%`,
+          width: `${((x1 - x0) / seen.width) * 100}%`,
+          height: `${((y1 - y0) / seen.height) * 100}%`,
+        },
+      });
       canvas.append(button);
       if (seen.faces.length === 1) this.toggle(face, number, button);
     });
@@ -104,7 +156,8 @@ class Picker {
 
   toggle(face, number, button) {
     const on = !this.chosen.has(face.id);
-    if (on) this.chosen.set(face.id, number); else this.chosen.delete(face.id);
+    if (on) this.chosen.set(face.id, number);
+    else this.chosen.delete(face.id);
     button.setAttribute("aria-pressed", String(on));
     this.groups = null;
     this.update();
@@ -120,7 +173,9 @@ class Picker {
       if (groups.flat().length !== this.chosen.size || !groups.flat().every((id) => this.chosen.has(id))) return;
       this.groups = groups;
       this.update();
-    } catch { /* then it is for the user alone to say */ }
+    } catch {
+      /* then it is for the user alone to say */
+    }
   }
 
   // Photos are ready in any order; people keep the order in which they were given.
@@ -145,7 +200,9 @@ class Picker {
     else if (valid && this.touched) this.as.value = before;
     else if (!this.target) this.as.value = alike === count ? "each" : alike === 1 ? "one" : "alike";
     else this.as.value = this.target.key;
-    this.as.onchange = () => { this.touched = true; };
+    this.as.onchange = () => {
+      this.touched = true;
+    };
   }
 
   finish() {
@@ -155,30 +212,50 @@ class Picker {
       if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
       else if (this.as.value === "one") addPerson({ examples });
       else if (this.as.value === "alike") this.groups.forEach((ids) => addPerson({ examples: of(ids) }));
-      else addExamples(query.people.find((person) => person.key === this.as.value), examples);
-    } catch (error) { toast(error.message, "error"); }
+      else
+        addExamples(
+          query.people.find((person) => person.key === this.as.value),
+          examples,
+        );
+    } catch (error) {
+      toast(error.message, "error");
+    }
     this.dialog.close();
     go("search", queryValues());
   }
 }
 
 export function listenForDropsAndPastes(zone) {
-  const images = (transfer) => [...(transfer?.files ?? [])].filter((file) => !file.type || file.type.startsWith("image/"));
+  const images = (transfer) =>
+    [...(transfer?.files ?? [])].filter((file) => !file.type || file.type.startsWith("image/"));
   let depth = 0;
   const over = (on) => zone().classList.toggle("is-over", on);
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  addEventListener("dragenter", (event) => { if (hasFiles(event)) { depth += 1; over(true); } });
-  addEventListener("dragleave", (event) => { if (hasFiles(event)) { depth = Math.max(0, depth - 1); over(depth > 0); } });
-  addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  addEventListener("dragenter", (event) => {
+    if (hasFiles(event)) {
+      depth += 1;
+      over(true);
+    }
+  });
+  addEventListener("dragleave", (event) => {
+    if (hasFiles(event)) {
+      depth = Math.max(0, depth - 1);
+      over(depth > 0);
+    }
+  });
+  addEventListener("dragover", (event) => {
+    if (hasFiles(event)) event.preventDefault();
+  });
   addEventListener("drop", (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
     depth = 0;
     over(false);
-    const card = event.target.closest?.("[data-person]");
-    const target = query.people.find((person) => person.key === card?.dataset.person) ?? null;
+    const card = /** @type {Element} */ (event.target).closest("[data-person]");
+    const target = query.people.find((person) => person.key === card?.getAttribute("data-person")) ?? null;
     const files = images(event.dataTransfer);
-    if (files.length) pickFaces(files, target); else toast("Only photos can be dropped here.", "error");
+    if (files.length) pickFaces(files, target);
+    else toast("Only photos can be dropped here.", "error");
   });
   addEventListener("paste", (event) => {
     const files = images(event.clipboardData);

@@ -5,7 +5,22 @@ export const MOST_PEOPLE = 16;
 const listeners = new Set();
 let counter = 0;
 
-export const DEFAULTS = { need: "any", atLeast: 2, only: false, sure: false, after: "", before: "", minFaces: "", maxFaces: "", folder: "", kind: "any", mode: "exact", apart: false };
+export const DEFAULTS = {
+  need: "any",
+  atLeast: 2,
+  only: false,
+  sure: false,
+  after: "",
+  before: "",
+  minFaces: "",
+  maxFaces: "",
+  folder: "",
+  kind: "any",
+  mode: "exact",
+  apart: false,
+};
+
+/** @typedef {typeof DEFAULTS} Conditions */
 
 export const query = {
   people: [],
@@ -13,16 +28,28 @@ export const query = {
   hidden: new Set(), // matches the user said are wrong: "person key/photo/face"
 };
 
-export function onChange(listener) { listeners.add(listener); }
+export function onChange(listener) {
+  listeners.add(listener);
+}
 // `field`: the element that is typed into; the whole of what is typed is one change of the address.
-export function changed(what = "query", field = null) { for (const listener of listeners) listener(what, field); }
+export function changed(what = "query", field = null) {
+  for (const listener of listeners) listener(what, field);
+}
 
 export const wanted = () => query.people.filter((person) => !person.without);
 export const unwanted = () => query.people.filter((person) => person.without);
 export const label = (person) => person.name || person.saved?.name || `Person ${person.number}`;
 
 // An example is {id, upload, face} of an uploaded file, or {photo, face, box} of a photo in the library; `saved` and `group` are the API's.
-export function newPerson({ examples = [], saved = null, group = null, name = "", without = false, key = null, number = null }) {
+export function newPerson({
+  examples = [],
+  saved = null,
+  group = null,
+  name = "",
+  without = false,
+  key = null,
+  number = null,
+}) {
   counter = query.people.length ? counter + 1 : 1;
   return { key: key ?? `p${Date.now()}-${counter}`, number: number ?? counter, name, saved, group, examples, without };
 }
@@ -63,7 +90,8 @@ export function clearQuery() {
   changed();
 }
 
-export const uploadsOf = (people = query.people) => people.flatMap((person) => person.examples.filter((example) => example.id));
+export const uploadsOf = (people = query.people) =>
+  people.flatMap((person) => person.examples.filter((example) => example.id));
 
 export const isHidden = (person, photoId, face) => query.hidden.has(`${person.key}/${photoId}/${face}`);
 
@@ -74,7 +102,12 @@ export function examplesOf(person) {
   };
 }
 
-const personQuery = (person) => ({ name: label(person), ...(person.saved && { saved: person.saved.id }), ...(person.group && { group: person.group.id }), ...examplesOf(person) });
+const personQuery = (person) => ({
+  name: label(person),
+  ...(person.saved && { saved: person.saved.id }),
+  ...(person.group && { group: person.group.id }),
+  ...examplesOf(person),
+});
 
 export function needed() {
   const { need, atLeast } = query.filters;

@@ -8,26 +8,41 @@ import { DEFAULTS, newPerson, query } from "./query.js";
 
 const NAME = (text) => `n${encodeURIComponent(text).replaceAll("~", "%7E")}`;
 
-const exampleText = (example) => (example.photo ? `f${example.photo.id}.${example.face}` : `u${example.upload}.${example.face}`);
+const exampleText = (example) =>
+  example.photo ? `f${example.photo.id}.${example.face}` : `u${example.upload}.${example.face}`;
 
 function personText(person) {
-  return [person.saved && `s${person.saved.id}`, person.group?.id, ...person.examples.filter((example) => example.photo || example.upload).map(exampleText),
-    person.name && NAME(person.name)].filter(Boolean).join("~");
+  return [
+    person.saved && `s${person.saved.id}`,
+    person.group?.id,
+    ...person.examples.filter((example) => example.photo || example.upload).map(exampleText),
+    person.name && NAME(person.name),
+  ]
+    .filter(Boolean)
+    .join("~");
 }
 
 export function queryValues() {
   const values = new URLSearchParams();
   for (const person of query.people) values.append(person.without ? "without" : "with", personText(person));
-  for (const [name, value] of Object.entries(query.filters)) if (value !== DEFAULTS[name]) values.set(name, value);
+  for (const [name, value] of Object.entries(query.filters))
+    if (value !== DEFAULTS[name]) values.set(name, String(value));
   return values;
 }
 
+/** @returns {import("./query.js").Conditions} */
 function filtersIn(values) {
-  return Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => {
-    const given = values.get(name);
-    if (given === null) return [name, value];
-    return [name, typeof value === "boolean" ? given === "true" : typeof value === "number" ? Number(given) || value : given];
-  }));
+  const found = Object.fromEntries(
+    Object.entries(DEFAULTS).map(([name, value]) => {
+      const given = values.get(name);
+      if (given === null) return [name, value];
+      return [
+        name,
+        typeof value === "boolean" ? given === "true" : typeof value === "number" ? Number(given) || value : given,
+      ];
+    }),
+  );
+  return { ...DEFAULTS, ...found };
 }
 
 async function exampleOf(kind, rest) {
@@ -62,10 +77,12 @@ export async function follow(values) {
   if (String(now) === String(asked)) return { isNew: false, gone: 0 };
   const known = new Map(query.people.map((person) => [personText(person), person]));
   const texts = [...asked].filter(([name]) => name === "with" || name === "without");
-  const people = await Promise.all(texts.map(async ([name, text]) => {
-    const person = known.get(text) ?? (await personOf(text).catch(() => null));
-    return person && { ...person, without: name === "without" };
-  }));
+  const people = await Promise.all(
+    texts.map(async ([name, text]) => {
+      const person = known.get(text) ?? (await personOf(text).catch(() => null));
+      return person && { ...person, without: name === "without" };
+    }),
+  );
   query.people = [];
   for (const person of people) if (person) query.people.push(newPerson(person));
   query.filters = filtersIn(asked);

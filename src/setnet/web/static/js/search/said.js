@@ -14,8 +14,16 @@ export class Said {
   async confirm(match, hit, undone) {
     const original = this.original(match, hit);
     const was = original.sure;
-    const mark = (sure) => { original.sure = sure; this.isStale = true; this.view.draw(); };
-    const done = await confirmFace(this.view.savedOf(match), hit.photo, match.face, () => { mark(was); undone(); this.settle(); });
+    const mark = (sure) => {
+      original.sure = sure;
+      this.isStale = true;
+      this.view.draw();
+    };
+    const done = await confirmFace(this.view.savedOf(match), hit.photo, match.face, () => {
+      mark(was);
+      undone();
+      this.settle();
+    });
     if (done) mark(true);
     return done;
   }
@@ -25,8 +33,18 @@ export class Said {
     const hidden = (on) => hide(person, hit.photo.id, match.face, on);
     if (!person.saved) {
       hidden(true);
-      takeBack(`That face no longer counts as ${match.name} in this search.`, () => { hidden(false); undone(); });
-    } else if (await rejectFace(person.saved, hit.photo, match.face, () => { hidden(false); undone(); this.isStale = true; this.settle(); })) {
+      takeBack(`That face no longer counts as ${match.name} in this search.`, () => {
+        hidden(false);
+        undone();
+      });
+    } else if (
+      await rejectFace(person.saved, hit.photo, match.face, () => {
+        hidden(false);
+        undone();
+        this.isStale = true;
+        this.settle();
+      })
+    ) {
       hidden(true);
     }
   }

@@ -16,14 +16,29 @@ import { Filters } from "./filters.js";
 import { exampleIn, findFace } from "./find_face.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
-import { addExamples, isHidden, label, needed, onChange, query, request, unwanted, uploadsOf, wanted } from "./query.js";
+import {
+  addExamples,
+  isHidden,
+  label,
+  needed,
+  onChange,
+  query,
+  request,
+  unwanted,
+  uploadsOf,
+  wanted,
+} from "./query.js";
 import { follow, queryValues } from "./query_address.js";
 import { Said } from "./said.js";
 
 // The API's hits as {photo, score, matches, alike}; a match's `person` becomes their number in the query, `alike` are copies and others of a burst.
 function hitsOf({ hits, people }) {
-  return hits.map(({ score, matches, boxes, copies = [], others = [], ...photo }) => ({ score, alike: [...copies, ...others], photo: { ...photo, faces: boxes.map((box) => ({ box })) },
-    matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })) }));
+  return hits.map(({ score, matches, boxes, copies = [], others = [], ...photo }) => ({
+    score,
+    alike: [...copies, ...others],
+    photo: { ...photo, faces: boxes.map((box) => ({ box })) },
+    matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })),
+  }));
 }
 
 const photosIn = (hits) => hits.reduce((sum, hit) => sum + 1 + hit.alike.length, 0);
@@ -37,32 +52,62 @@ export class SearchView {
     this.summary = h("p", { class: "summary", role: "status" });
     this.notes = h("div", { class: "notes" });
     this.said = new Said(this);
-    this.timeline = new Timeline({ changed: () => { if (!this.answer?.people.length) this.draw(); } });
+    this.timeline = new Timeline({
+      changed: () => {
+        if (!this.answer?.people.length) this.draw();
+      },
+    });
     const act = { open: (hit) => this.view(hit), reject: (match, hit) => this.said.reject(match, hit) };
     this.results = new Gallery({ ...act, moved: () => this.nearEnd() });
-    this.album = new Gallery({ ...act, flow: true, height: [200, 118], need: (first, last) => this.timeline.need(first, last), moved: () => this.scrubber.follow() });
+    this.album = new Gallery({
+      ...act,
+      flow: true,
+      height: [200, 118],
+      need: (first, last) => this.timeline.need(first, last),
+      moved: () => this.scrubber.follow(),
+    });
     this.scrubber = new Scrubber(this.album);
     this.more = h("div", { class: "more" });
     this.firstRun = new FirstRun();
     this.answer = null;
     this.status = null;
-    this.head = h("div", { class: "query" }, h("h1", { id: "search-title" }, "Who are you looking for?"), this.bar.element,
-      h("div", { class: "narrow" }, this.summary, this.filters.element));
-    section.append(this.head, this.firstRun.element, this.notes, this.results.element, this.album.element, this.more, this.scrubber.element);
-    new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`)).observe(this.head);
+    this.head = h(
+      "div",
+      { class: "query" },
+      h("h1", { id: "search-title" }, "Who are you looking for?"),
+      this.bar.element,
+      h("div", { class: "narrow" }, this.summary, this.filters.element),
+    );
+    section.append(
+      this.head,
+      this.firstRun.element,
+      this.notes,
+      this.results.element,
+      this.album.element,
+      this.more,
+      this.scrubber.element,
+    );
+    new ResizeObserver(() =>
+      document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`),
+    ).observe(this.head);
     listenForDropsAndPastes(() => this.bar.element);
     const soon = debounce(() => this.search(), 90);
     onChange((what, field) => {
       this.bar.draw();
       this.filters.draw();
-      if (what === "hidden") { this.draw(); return; }
+      if (what === "hidden") {
+        this.draw();
+        return;
+      }
       this.remember({ push: what !== "names", field }); // at once: whoever reads the address must find this query
       if (what !== "names") query.hidden.clear();
       soon();
     });
   }
 
-  remember(how) { if (read().name === "search") write("search", queryValues(), how); }
+  remember(how) {
+    if (read().name === "search") write("search", queryValues(), how);
+  }
 
   // Shows what the address asks for.
   async show(status) {
@@ -85,14 +130,16 @@ export class SearchView {
     const id = photoInAddress();
     if (!id || Viewer.current) return;
     const hit = this.ordered?.find((one) => one.photo.id === id);
-    if (hit) this.view(hit); else viewPhoto(id);
+    if (hit) this.view(hit);
+    else viewPhoto(id);
   }
 
   refresh(status) {
     this.status = status;
     this.filters.configure(status);
     this.firstRun.draw(status);
-    if (this.section.hidden || wanted().length) this.forget(); else this.reload();
+    if (this.section.hidden || wanted().length) this.forget();
+    else this.reload();
   }
 
   // Photos came or went: those that are shown stay where they are.
@@ -100,7 +147,9 @@ export class SearchView {
     try {
       await this.timeline.load();
       if (this.answer && !this.answer.people.length) this.draw();
-    } catch (error) { toast(error.message, "error"); }
+    } catch (error) {
+      toast(error.message, "error");
+    }
   }
 
   // The people changed: the next time this view is shown, it searches again.
@@ -111,7 +160,10 @@ export class SearchView {
 
   // A face was named in the large view: that may change who is where.
   named() {
-    if (this.section.hidden) { this.forget(); return; }
+    if (this.section.hidden) {
+      this.forget();
+      return;
+    }
     this.said.isStale = wanted().length > 0;
     this.said.settle();
   }
@@ -125,7 +177,7 @@ export class SearchView {
     try {
       const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
       if (aborter.signal.aborted) return;
-      const isOther = Boolean(this.answer) && (this.answer.people.length > 0) !== (answer.people.length > 0);
+      const isOther = Boolean(this.answer) && this.answer.people.length > 0 !== answer.people.length > 0;
       this.answer = answer;
       if (isOther) scrollTo({ top: 0, behavior: "instant" });
       this.draw();
@@ -142,10 +194,21 @@ export class SearchView {
     const uploads = uploadsOf();
     const ids = uploads.map((example) => example.id);
     let body; // further pages belong to this query, whatever is being typed meanwhile
-    const first = await withUploads(uploads, () => { body = request(); return api.search(body, signal); });
+    const first = await withUploads(uploads, () => {
+      body = request();
+      return api.search(body, signal);
+    });
     if (uploads.some((example, number) => example.id !== ids[number])) this.bar.draw(); // pictures of the faces that were sent again
-    return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings, totals: first.totals,
-      next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
+    return {
+      people,
+      hits: hitsOf(first),
+      cursor: first.cursor,
+      seconds: first.seconds,
+      searched: first.searched,
+      warnings: first.warnings,
+      totals: first.totals,
+      next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })),
+    };
   }
 
   async browse() {
@@ -197,9 +260,13 @@ export class SearchView {
   // What is left of the hits when the matches that the user rejected are taken away.
   visible() {
     const { people, hits } = this.answer;
-    return hits.map((hit) => ({ ...hit, matches: hit.matches
-      .filter((match) => !isHidden(people[match.person], hit.photo.id, match.face))
-      .map((match) => ({ ...match, name: label(people[match.person]) })) }))
+    return hits
+      .map((hit) => ({
+        ...hit,
+        matches: hit.matches
+          .filter((match) => !isHidden(people[match.person], hit.photo.id, match.face))
+          .map((match) => ({ ...match, name: label(people[match.person]) })),
+      }))
       .filter((hit) => hit.matches.length >= needed());
   }
 
@@ -212,14 +279,18 @@ export class SearchView {
     this.album.element.hidden = isSearch;
     const warnings = answer.warnings.map((text) => h("p", {}, `${text[0].toUpperCase()}${text.slice(1)}.`));
     this.notes.replaceChildren(...(warnings.length ? [h("div", { class: "notice" }, warnings)] : []));
-    if (isSearch) this.drawResults(); else this.drawAlbum();
+    if (isSearch) this.drawResults();
+    else this.drawAlbum();
     this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
   }
 
   drawAlbum() {
     this.results.clear();
     this.summary.replaceChildren();
-    if (unwanted().length) { this.askForSomebody(); return; }
+    if (unwanted().length) {
+      this.askForSomebody();
+      return;
+    }
     this.ordered = this.timeline.hits;
     this.album.show(this.timeline.months);
     this.scrubber.begin();
@@ -233,7 +304,14 @@ export class SearchView {
     this.scrubber.element.hidden = true;
     this.firstRun.photos(1);
     const names = unwanted().map(label).join(" and ");
-    this.notes.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "Nobody to look for"), h("p", {}, `“Without ${names}” narrows a search: add somebody who shall be in the photos.`)));
+    this.notes.replaceChildren(
+      h(
+        "div",
+        { class: "empty" },
+        h("h2", {}, "Nobody to look for"),
+        h("p", {}, `“Without ${names}” narrows a search: add somebody who shall be in the photos.`),
+      ),
+    );
   }
 
   drawResults() {
@@ -255,22 +333,39 @@ export class SearchView {
     const total = query.filters.mode === "exact" && totals?.find(({ matched }) => matched === count);
     const all = total && (sure ? total.sure : total.photos - total.sure);
     const shown = counted(photosIn(hits));
-    return cursor ? all ? counted(all) : `${shown} so far` : shown;
+    return cursor ? (all ? counted(all) : `${shown} so far`) : shown;
   }
 
   summarise(hits) {
     const { searched, seconds, cursor, totals } = this.answer;
-    const all = query.filters.mode === "exact" && totals ? totals.filter(({ matched }) => matched >= needed()).reduce((sum, { photos }) => sum + photos, 0) : 0;
+    const all =
+      query.filters.mode === "exact" && totals
+        ? totals.filter(({ matched }) => matched >= needed()).reduce((sum, { photos }) => sum + photos, 0)
+        : 0;
     const shown = photosIn(hits);
-    this.summary.replaceChildren(h("b", {}, cursor ? all > shown ? counted(all) : `${counted(shown)} and more` : counted(shown)));
+    this.summary.replaceChildren(
+      h("b", {}, cursor ? (all > shown ? counted(all) : `${counted(shown)} and more`) : counted(shown)),
+    );
     this.filters.tell(searched, seconds.search);
     if (hits.length) return;
-    this.notes.append(h("div", { class: "empty" }, h("h2", {}, "No photo fits"),
-      h("p", {}, "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps."),
-      h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters")));
+    this.notes.append(
+      h(
+        "div",
+        { class: "empty" },
+        h("h2", {}, "No photo fits"),
+        h(
+          "p",
+          {},
+          "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps.",
+        ),
+        h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters"),
+      ),
+    );
   }
 
-  savedOf(match) { return this.answer.people[match.person]?.saved ?? null; }
+  savedOf(match) {
+    return this.answer.people[match.person]?.saved ?? null;
+  }
 
   // The hits for the large view: what is said there moves photos to other groups, but none to another place in it.
   inOrder() {
@@ -284,7 +379,12 @@ export class SearchView {
   }
 
   resultsFrom(hit) {
-    return { hits: this.inOrder(), index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id), more: () => this.loadMore(), hasMore: () => Boolean(this.answer?.cursor) };
+    return {
+      hits: this.inOrder(),
+      index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
+      more: () => this.loadMore(),
+      hasMore: () => Boolean(this.answer?.cursor),
+    };
   }
 
   // The photos by date, on both sides of one.

@@ -18,13 +18,24 @@ export class ShotStrip {
 
   async show(photo) {
     const { seconds, shots } = await api.shots(photo.id);
-    this.element.replaceChildren(...shots.map((shot) => {
-      const names = [...new Set(shot.faces.map((face) => face.person).filter(Boolean))];
-      const others = shot.faces.length - shot.faces.filter((face) => face.person).length;
-      const who = [...names, others && `${others} unknown`].filter(Boolean).join(", ") || "nobody";
-      return h("button", { type: "button", class: `${shot.id === photo.id ? "is-here" : ""} ${shot.faces.length ? "has-people" : ""}`, style: { flexGrow: (shot.to - shot.from) / seconds },
-        title: `${clock(shot.from)}-${clock(shot.to)}: ${who}`, "aria-label": `Play from ${clock(shot.from)}: ${who}`, onclick: () => this.play(shot.from) },
-        h("span", {}, names.join(", ")));
-    }));
+    this.element.replaceChildren(
+      ...shots.map((shot) => {
+        const names = [...new Set(shot.faces.map((face) => face.person).filter(Boolean))];
+        const others = shot.faces.length - shot.faces.filter((face) => face.person).length;
+        const who = [...names, others && `${others} unknown`].filter(Boolean).join(", ") || "nobody";
+        return h(
+          "button",
+          {
+            type: "button",
+            class: `${shot.id === photo.id ? "is-here" : ""} ${shot.faces.length ? "has-people" : ""}`,
+            style: { flexGrow: (shot.to - shot.from) / seconds },
+            title: `${clock(shot.from)}-${clock(shot.to)}: ${who}`,
+            "aria-label": `Play from ${clock(shot.from)}: ${who}`,
+            onclick: () => this.play(shot.from),
+          },
+          h("span", {}, names.join(", ")),
+        );
+      }),
+    );
   }
 }

@@ -18,14 +18,18 @@ const SMALL = 1600; // pixels of the picture that is shown at first
 const SOURCES = { name: " (from the file’s name)", file: " (from the file’s time)" }; // dates that no camera wrote
 
 function whenTaken({ taken, taken_from: from }) {
-  return taken ? `${new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" })}${SOURCES[from] ?? ""}` : "time unknown";
+  return taken
+    ? `${new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" })}${SOURCES[from] ?? ""}`
+    : "time unknown";
 }
 
 export class Viewer {
   static current = null;
 
   // The address has no photo any more: the large view is closed by Back.
-  static follow(id) { if (!id && Viewer.current) Viewer.current.close(); }
+  static follow(id) {
+    if (!id && Viewer.current) Viewer.current.close();
+  }
 
   // source: {hits(), index, more(), hasMore(), hasBefore(), closed(hit)}; more() loads what is next to the hits on either side; act: as of ViewerFaces, and savedOf(match), the saved person of a match.
   constructor(source, act) {
@@ -33,21 +37,58 @@ export class Viewer {
     this.act = act;
     this.title = h("b");
     this.about = h("span");
-    this.open = h("a", { class: "icon-button opens", target: "_blank", rel: "noopener", "aria-label": "Open the file", title: "Open the file" }, icon("file"));
+    this.open = h(
+      "a",
+      {
+        class: "icon-button opens",
+        target: "_blank",
+        rel: "noopener",
+        "aria-label": "Open the file",
+        title: "Open the file",
+      },
+      icon("file"),
+    );
     this.download = h("a", { class: "icon-button", "aria-label": "Download", title: "Download" }, icon("download"));
     this.previous = iconButton("back", "Previous photo", () => this.turn(-1), { class: "icon-button turn previous" });
     this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
     this.frame = h("div", { class: "frame" });
     this.strip = new ShotStrip((second) => this.player?.play(second));
     this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next, this.strip.element);
-    this.zoom = new Zoom(this.stage, { changed: () => this.fit(), isOn: () => Boolean(this.hit) && !this.player, size: () => this.base ?? [0, 0] });
-    this.zoomer = [iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6)), iconButton("plus", "Larger", () => this.zoom.by(1.6))];
-    this.names = iconButton("eye", "Hide the boxes", () => this.plain(), { "aria-pressed": "false", class: "icon-button names" });
-    this.side = new ViewerFaces({ act, close: () => this.leave(), peek: (id) => this.peek(id), redraw: () => this.dialog.open && this.draw() });
-    this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
-      h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.names, this.zoomer, this.open, this.download,
-        iconButton("close", "Close", () => this.dialog.close())),
-      this.stage, this.side.element);
+    this.zoom = new Zoom(this.stage, {
+      changed: () => this.fit(),
+      isOn: () => Boolean(this.hit) && !this.player,
+      size: () => this.base ?? [0, 0],
+    });
+    this.zoomer = [
+      iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6)),
+      iconButton("plus", "Larger", () => this.zoom.by(1.6)),
+    ];
+    this.names = iconButton("eye", "Hide the boxes", () => this.plain(), {
+      "aria-pressed": "false",
+      class: "icon-button names",
+    });
+    this.side = new ViewerFaces({
+      act,
+      close: () => this.leave(),
+      peek: (id) => this.peek(id),
+      redraw: () => this.dialog.open && this.draw(),
+    });
+    this.dialog = h(
+      "dialog",
+      { class: "viewer", id: "viewer", "aria-label": "Large view" },
+      h(
+        "div",
+        { class: "bar" },
+        h("div", { class: "title" }, this.title, this.about),
+        this.names,
+        this.zoomer,
+        this.open,
+        this.download,
+        iconButton("close", "Close", () => this.dialog.close()),
+      ),
+      this.stage,
+      this.side.element,
+    );
     this.dialog.addEventListener("keydown", (event) => {
       if (event.key === "ArrowLeft") this.turn(-1);
       else if (event.key === "ArrowRight") this.turn(1);
@@ -62,7 +103,9 @@ export class Viewer {
     this.swipe();
   }
 
-  close() { if (this.dialog.open) this.dialog.close(); }
+  close() {
+    if (this.dialog.open) this.dialog.close();
+  }
 
   // Closes it because what is done next leads elsewhere.
   leave() {
@@ -96,9 +139,13 @@ export class Viewer {
   }
 
   // What is looked at: a hit, or beside it a photo that it stands for.
-  get hit() { return this.beside ?? this.listed; }
+  get hit() {
+    return this.beside ?? this.listed;
+  }
 
-  get listed() { return this.source.hits()[this.source.index]; }
+  get listed() {
+    return this.source.hits()[this.source.index];
+  }
 
   async peek(id) {
     const { listed } = this;
@@ -107,7 +154,9 @@ export class Viewer {
       if (this.listed !== listed || !this.dialog.open) return; // another step was taken meanwhile
       this.beside = beside;
       this.draw();
-    } catch (error) { toast(error.message, "error"); }
+    } catch (error) {
+      toast(error.message, "error");
+    }
   }
 
   async turn(step) {
@@ -129,7 +178,11 @@ export class Viewer {
     this.base = [photo.width * scale, photo.height * scale];
     this.size = this.base.map((side) => side * this.zoom.scale);
     const lift = photo.kind === "video" ? -28 : 0;
-    Object.assign(this.frame.style, { width: `${this.size[0]}px`, height: `${this.size[1]}px`, translate: `calc(-50% + ${this.zoom.x}px) calc(-50% + ${this.zoom.y + lift}px)` });
+    Object.assign(this.frame.style, {
+      width: `${this.size[0]}px`,
+      height: `${this.size[1]}px`,
+      translate: `calc(-50% + ${this.zoom.x}px) calc(-50% + ${this.zoom.y + lift}px)`,
+    });
     this.stage.classList.toggle("is-zoomed", this.zoom.scale > 1);
     this.zoomer[0].disabled = this.zoom.scale <= 1;
     this.sharpen(photo);
@@ -139,16 +192,28 @@ export class Viewer {
   // The file itself, once the smaller picture is not sharp enough any more.
   sharpen(photo) {
     const image = this.frame.querySelector("img");
-    if (!image || image.dataset.sharp || this.zoom.scale <= 1 || Math.max(...this.size) * devicePixelRatio <= SMALL || !SHARP.test(photo.name)) return;
+    if (
+      !image ||
+      image.dataset.sharp ||
+      this.zoom.scale <= 1 ||
+      Math.max(...this.size) * devicePixelRatio <= SMALL ||
+      !SHARP.test(photo.name)
+    )
+      return;
     image.dataset.sharp = "true";
     const sharp = new Image();
-    sharp.onload = () => { if (image.isConnected) image.src = sharp.src; };
+    sharp.onload = () => {
+      if (image.isConnected) image.src = sharp.src;
+    };
     sharp.src = urls.file(photo);
   }
 
   draw() {
     const hit = this.hit;
-    if (!hit) { this.dialog.close(); return; }
+    if (!hit) {
+      this.dialog.close();
+      return;
+    }
     const { photo } = hit;
     enterPhoto(photo.id);
     this.zoom.reset();
@@ -166,22 +231,44 @@ export class Viewer {
     if (this.player) this.strip.show(photo).catch(() => {});
     this.fit();
     this.faces(hit, []);
-    api.photo(photo.id).then((details) => { if (this.hit === hit) this.faces(hit, details.faces); }).catch(() => {});
+    api
+      .photo(photo.id)
+      .then((details) => {
+        if (this.hit === hit) this.faces(hit, details.faces);
+      })
+      .catch(() => {});
   }
 
   faces(hit, known) {
     const { photo } = hit;
     const who = identified(hit, known, this.act.savedOf);
     if (this.player) this.player.tracks = known.map((face) => face.track ?? []);
-    const image = this.player ? this.player.video : this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
-      : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
+    const image = this.player
+      ? this.player.video
+      : this.frame.querySelector("img")?.dataset.photo === photo.id
+        ? this.frame.querySelector("img")
+        : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
     const targets = photo.faces.map((face, number) => this.target(hit, face, number, who[number]));
     this.tags = photo.faces.flatMap((face, number) => {
       const named = who[number];
-      return named ? [{ number, box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: certainty(named) }, h("span", { class: "who" }, called(named))) }] : [];
+      return named
+        ? [
+            {
+              number,
+              box: face.box,
+              text: called(named),
+              element: h(
+                "span",
+                { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: certainty(named) },
+                h("span", { class: "who" }, called(named)),
+              ),
+            },
+          ]
+        : [];
     });
     this.targets = targets;
-    if (image.isConnected) { // a video that is taken out stops
+    if (image.isConnected) {
+      // a video that is taken out stops
       [...this.frame.children].forEach((child) => child !== image && child.remove());
       this.frame.append(...targets, ...this.tags.map((tag) => tag.element));
     } else this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
@@ -205,7 +292,9 @@ export class Viewer {
   }
 
   placeTags() {
-    tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) => Object.assign(this.tags[number].element.style, place ?? { left: "-999px" }));
+    tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) =>
+      Object.assign(this.tags[number].element.style, place ?? { left: "-999px" }),
+    );
   }
 
   target(hit, face, number, who) {
@@ -216,18 +305,38 @@ export class Viewer {
       else this.act.example(who.match, hit.photo, number);
     };
     const name = who ? called(who) : `face ${number + 1}`;
-    const label = !who?.match ? `Find more photos of ${name}` : who.saved ? `${name}: open their page` : `${name}: use this face as another example`;
-    return h("button", { type: "button", class: `target ${who?.match ? `match ${bandOf(who)}` : ""}`, style: boxStyle(face.box, hit.photo), "data-face": number,
-      "aria-label": label, onclick: choose });
+    const label = !who?.match
+      ? `Find more photos of ${name}`
+      : who.saved
+        ? `${name}: open their page`
+        : `${name}: use this face as another example`;
+    return h("button", {
+      type: "button",
+      class: `target ${who?.match ? `match ${bandOf(who)}` : ""}`,
+      style: boxStyle(face.box, hit.photo),
+      "data-face": number,
+      "aria-label": label,
+      onclick: choose,
+    });
   }
 
   swipe() {
     let start = null;
-    this.stage.addEventListener("touchstart", (event) => { start = event.touches.length === 1 ? event.touches[0].clientX : null; }, { passive: true });
-    this.stage.addEventListener("touchend", (event) => {
-      const moved = start === null ? 0 : event.changedTouches[0].clientX - start;
-      if (this.zoom.scale === 1 && Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
-    }, { passive: true });
+    this.stage.addEventListener(
+      "touchstart",
+      (event) => {
+        start = event.touches.length === 1 ? event.touches[0].clientX : null;
+      },
+      { passive: true },
+    );
+    this.stage.addEventListener(
+      "touchend",
+      (event) => {
+        const moved = start === null ? 0 : event.changedTouches[0].clientX - start;
+        if (this.zoom.scale === 1 && Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
+      },
+      { passive: true },
+    );
   }
 }
 
@@ -236,5 +345,8 @@ export async function viewPhoto(id) {
   try {
     const hits = [{ photo: await api.photo(id), matches: [] }];
     new Viewer({ hits: () => hits, index: 0 }, { find: findFace, savedOf: () => null }).show();
-  } catch (error) { leavePhoto(); toast(error.message, "error"); }
+  } catch (error) {
+    leavePhoto();
+    toast(error.message, "error");
+  }
 }

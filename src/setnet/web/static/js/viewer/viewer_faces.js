@@ -1,7 +1,7 @@
 // The faces of the photo in the large view: who each is, how sure that is, and what can be said about it.
 
 import { urls } from "../api.js";
-import { h, plural } from "../dom.js";
+import { active, h, plural } from "../dom.js";
 import { cutOut } from "../face_picture.js";
 import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
@@ -22,74 +22,149 @@ export function identified(hit, known, savedOf) {
 export class ViewerFaces {
   // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself. peek(id): shows another photo of the same moment.
   constructor({ act, close, redraw, peek }) {
-    Object.assign(this, { act, close, redraw, peek });
+    this.act = act;
+    this.close = close;
+    this.redraw = redraw;
+    this.peek = peek;
     this.element = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
     this.said = new Set(); // "photo/face" that were confirmed in this view
   }
 
   // `moment`: the photos that are one in the answer, if there are several.
   show(hit, who, targets, moment = []) {
-    const focused = document.activeElement?.dataset?.act;
+    const focused = active()?.dataset?.act;
     const { faces } = hit.photo;
-    this.element.replaceChildren(this.moment(moment, hit.photo.id), h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
-      h("ol", {}, faces.map((face, number) => this.line(hit, face, number, who[number], targets[number]))),
-      this.advanced(who));
+    this.element.replaceChildren(
+      this.moment(moment, hit.photo.id),
+      h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
+      h(
+        "ol",
+        {},
+        faces.map((face, number) => this.line(hit, face, number, who[number], targets[number])),
+      ),
+      this.advanced(who),
+    );
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
   }
 
   moment(photos, shown) {
     if (!photos.length) return "";
-    return h("section", { class: "moment", "aria-label": "Photos of this moment" }, h("h2", {}, `${plural(photos.length, "photo")} of this moment`),
-      h("div", {}, photos.map((photo, number) => h("button", { type: "button", "data-act": `peek-${number}`, "aria-label": `Photo ${number + 1} of ${photos.length}`, "aria-pressed": String(photo.id === shown), onclick: () => this.peek(photo.id) },
-        h("img", { src: urls.thumbnail({ version: 0, ...photo }, 320), alt: "", loading: "lazy" })))));
+    return h(
+      "section",
+      { class: "moment", "aria-label": "Photos of this moment" },
+      h("h2", {}, `${plural(photos.length, "photo")} of this moment`),
+      h(
+        "div",
+        {},
+        photos.map((photo, number) =>
+          h(
+            "button",
+            {
+              type: "button",
+              "data-act": `peek-${number}`,
+              "aria-label": `Photo ${number + 1} of ${photos.length}`,
+              "aria-pressed": String(photo.id === shown),
+              onclick: () => this.peek(photo.id),
+            },
+            h("img", { src: urls.thumbnail({ version: 0, ...photo }, 320), alt: "", loading: "lazy" }),
+          ),
+        ),
+      ),
+    );
   }
 
   line(hit, face, number, who, target) {
     const light = (on) => target.classList.toggle("is-lit", on);
-    return h("li", { onmouseenter: () => light(true), onmouseleave: () => light(false) },
+    return h(
+      "li",
+      { onmouseenter: () => light(true), onmouseleave: () => light(false) },
       cutOut(hit.photo, face.box, 52),
-      h("span", { class: `who ${who ? bandOf(who) : ""}`, title: who && certainty(who) }, who ? called(who) : `Face ${number + 1}`,
-        who && who.sure === false && h("small", {}, " a guess")),
-      h("span", { class: "acts" }, this.acts(hit, number, who)));
+      h(
+        "span",
+        { class: `who ${who ? bandOf(who) : ""}`, title: who && certainty(who) },
+        who ? called(who) : `Face ${number + 1}`,
+        who && who.sure === false && h("small", {}, " a guess"),
+      ),
+      h("span", { class: "acts" }, this.acts(hit, number, who)),
+    );
   }
 
   // The figures behind the names, for those who want them.
   advanced(who) {
-    const lines = who.flatMap((one) => (one && figures(one) ? [h("li", {}, h("b", {}, one.name), " ", figures(one))] : []));
-    return lines.length ? h("details", { class: "advanced", open: this.isAdvanced, ontoggle: (event) => { this.isAdvanced = event.target.open; } }, h("summary", {}, "Advanced"), h("ul", {}, lines)) : "";
+    const lines = who.flatMap((one) =>
+      one && figures(one) ? [h("li", {}, h("b", {}, one.name), " ", figures(one))] : [],
+    );
+    return lines.length
+      ? h(
+          "details",
+          {
+            class: "advanced",
+            open: this.isAdvanced,
+            ontoggle: (event) => {
+              this.isAdvanced = event.target.open;
+            },
+          },
+          h("summary", {}, "Advanced"),
+          h("ul", {}, lines),
+        )
+      : "";
   }
 
   acts(hit, number, who) {
-    const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
-    const find = link("find", "Find this person", () => { this.close(); this.act.find(hit.photo, number, who?.saved); });
+    const link = (name, text, onclick) =>
+      h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
+    const find = link("find", "Find this person", () => {
+      this.close();
+      this.act.find(hit.photo, number, who?.saved);
+    });
     if (!who?.saved && !who?.match) return [find, link("name", "Who is this?", () => this.name(hit, number))];
     if (who.saved) {
       const isSaid = this.said.has(`${hit.photo.id}/${number}`);
-      return [isSaid ? h("span", { class: "said" }, "Confirmed") : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
-        link("not", `Not ${who.name}`, () => this.refuse(hit, number, who)), !who.match && find];
+      return [
+        isSaid
+          ? h("span", { class: "said" }, "Confirmed")
+          : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
+        link("not", `Not ${who.name}`, () => this.refuse(hit, number, who)),
+        !who.match && find,
+      ];
     }
-    return [link("more", "Use as example", () => { this.close(); this.act.example(who.match, hit.photo, number); }),
-      link("not", `Not ${who.name}`, () => { this.act.reject(who.match, hit); this.redraw(); })];
+    return [
+      link("more", "Use as example", () => {
+        this.close();
+        this.act.example(who.match, hit.photo, number);
+      }),
+      link("not", `Not ${who.name}`, () => {
+        this.act.reject(who.match, hit);
+        this.redraw();
+      }),
+    ];
   }
 
   name(hit, number) {
     const key = `${hit.photo.id}/${number}`;
     return nameFace(hit.photo, number, (isNamed) => {
-      if (isNamed) this.said.add(key); else this.said.delete(key);
+      if (isNamed) this.said.add(key);
+      else this.said.delete(key);
       this.redraw();
     });
   }
 
   async confirm(hit, number, who) {
     const key = `${hit.photo.id}/${number}`;
-    const forget = () => { this.said.delete(key); this.redraw(); };
-    const done = who.match ? await this.act.confirm(who.match, hit, forget) : await confirmFace(who.saved, hit.photo, number, forget);
+    const forget = () => {
+      this.said.delete(key);
+      this.redraw();
+    };
+    const done = who.match
+      ? await this.act.confirm(who.match, hit, forget)
+      : await confirmFace(who.saved, hit.photo, number, forget);
     if (done) this.said.add(key);
     this.redraw();
   }
 
   async refuse(hit, number, who) {
-    if (who.match) await this.act.reject(who.match, hit, this.redraw); else await rejectFace(who.saved, hit.photo, number, this.redraw);
+    if (who.match) await this.act.reject(who.match, hit, this.redraw);
+    else await rejectFace(who.saved, hit.photo, number, this.redraw);
     this.said.delete(`${hit.photo.id}/${number}`);
     this.redraw();
   }

@@ -7,20 +7,45 @@ const DRAGGED = 6; // pixels from which a press is no click
 export class Zoom {
   // changed(): `scale`, or the offset `x`, `y` of the middle of the photo in pixels, is another one. isOn(): whether there is a photo to zoom.
   constructor(stage, { changed, isOn, size }) {
-    Object.assign(this, { stage, changed, isOn, size });
+    this.stage = stage;
+    this.changed = changed;
+    this.isOn = isOn;
+    this.size = size;
     this.pointers = new Map();
+    this.middle = [0, 0]; // between two fingers
     this.reset();
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    stage.addEventListener("dblclick", (event) => { if (!event.target.closest("button, video")) this.by(this.scale > 1 ? 1 / this.scale : DOUBLE, this.from(event)); });
+    stage.addEventListener("dblclick", (event) => {
+      if (!event.target.closest("button, video")) this.by(this.scale > 1 ? 1 / this.scale : DOUBLE, this.from(event));
+    });
     stage.addEventListener("pointerdown", (event) => this.down(event));
     stage.addEventListener("pointermove", (event) => this.move(event));
-    for (const end of ["pointerup", "pointercancel", "pointerleave"]) stage.addEventListener(end, (event) => { this.pointers.delete(event.pointerId); this.spread = 0; });
-    stage.addEventListener("click", (event) => { if (this.isDrag) { event.stopPropagation(); event.preventDefault(); } this.isDrag = false; }, true);
+    for (const end of ["pointerup", "pointercancel", "pointerleave"])
+      stage.addEventListener(end, (event) => {
+        this.pointers.delete(event.pointerId);
+        this.spread = 0;
+      });
+    stage.addEventListener(
+      "click",
+      (event) => {
+        if (this.isDrag) {
+          event.stopPropagation();
+          event.preventDefault();
+        }
+        this.isDrag = false;
+      },
+      true,
+    );
   }
 
-  reset() { Object.assign(this, { scale: 1, x: 0, y: 0 }); }
+  reset() {
+    Object.assign(this, { scale: 1, x: 0, y: 0 });
+  }
 
-  // Where an event is, from the middle of the stage.
+  /**
+   * Where an event is, from the middle of the stage.
+   * @returns {[number, number]}
+   */
   from({ clientX, clientY }) {
     const { left, top, width, height } = this.stage.getBoundingClientRect();
     return [clientX - left - width / 2, clientY - top - height / 2];
@@ -51,7 +76,12 @@ export class Zoom {
   }
 
   down(event) {
-    if (!this.isOn() || event.target.closest(".turn, .strip, video") || (event.pointerType === "mouse" && event.button !== 0)) return;
+    if (
+      !this.isOn() ||
+      event.target.closest(".turn, .strip, video") ||
+      (event.pointerType === "mouse" && event.button !== 0)
+    )
+      return;
     this.isDrag = false;
     this.pointers.set(event.pointerId, event);
     this.spread = 0;
