@@ -26,7 +26,7 @@ def people(known: int, each: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_spoilt_score_is_repaired_without_distractors_in_the_file() -> None:
-    net = SetNet.load("sface-128d")
+    net = SetNet.load("sface-128")
     # what likelihood gives: a slope so steep that one certain face outweighs two probable ones
     spoilt = SetNet(net.head.with_logistic(Logistic(60.0, -12.0)))
     fit = calibrate_head(spoilt, *people(60, 4))

@@ -68,13 +68,13 @@ def test_a_head_made_twice_is_the_same_file(lfw: Path, tmp_path: Path) -> None:
 def test_figures_travel_with_a_new_head_and_stand_on_its_card(lfw: Path, tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("# Heads\n\nWritten by hand.\n", encoding="utf-8")
-    made = train_heads(lfw, [lfw], only=["sface-128d"], sets=300, folder=tmp_path / "out", card=card)
+    made = train_heads(lfw, [lfw], only=["sface-128"], sets=300, folder=tmp_path / "out", card=card)
     write_card(made, card, tmp_path / "out")  # in place of the first one
-    figures = Head.load(tmp_path / "out" / "sface-128d.safetensors").about["stress_lfw_test_half"]
+    figures = Head.load(tmp_path / "out" / "sface-128.safetensors").about["stress_lfw_test_half"]
     text = card.read_text(encoding="utf-8")
     assert text.startswith("# Heads\n\nWritten by hand.\n")
-    assert text.count("## sface-128d") == 1
-    assert text.count("| sface-128d | 512 |") == 2  # photos as they are, and degraded
+    assert text.count("## sface-128") == 1
+    assert text.count("| sface-128 | 128 |") == 2  # photos as they are, and degraded
     assert all(f"{mean:.2f} ±" in text for mean in figures["ndcg@10"])
 
 

@@ -131,7 +131,7 @@ def test_files_that_are_no_heads_are_named(tmp_path: Path) -> None:
 
 def test_shipped_heads_are_listed_and_load() -> None:
     listed = shipped_heads()
-    assert {"sface-128", "sface-128d", "sface-128w", "sface-512"} <= {head.name for head in listed}
+    assert {"sface-128", "sface-512"} == {head.name for head in listed}
     total = 0
     for head in listed:
         net = SetNet.load(head.name)
@@ -145,7 +145,12 @@ def test_the_promised_sizes() -> None:
     sizes = {head.name: (head.dim, head.bytes_per_item) for head in shipped_heads()}
     assert sizes["sface-512"][1] == 512
     assert sizes["sface-128"][1] == 128
-    assert sizes["sface-128d"] == sizes["sface-128w"] == (128, 512)
+
+
+@pytest.mark.parametrize("name", ["sface-128d", "sface-128w"])
+def test_a_retired_head_says_what_to_use(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"retired.*use 'mean' in the same bytes or 'sface-512'"):
+        SetNet.load(name)
 
 
 def test_an_unknown_name_gets_the_list() -> None:

@@ -61,8 +61,8 @@ CLAIMED = "SetNet-3 + W"  # the paper's choice
 EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough
 UPPER_BOUND = "Descriptor-per-element"
 LIFTS = (
-    Recipe("Lift, 1,024 bits", "lift", 1024, 1, "products of directions, 1024 dimensions at one bit"),
-    Recipe("Lift, 4,096 bits", "lift", 4096, 1, "products of directions, 4096 dimensions at one bit"),
+    Recipe("Lift, 1,024 bits", 1024, 1, "products of directions, 1024 dimensions at one bit"),
+    Recipe("Lift, 4,096 bits", 4096, 1, "products of directions, 4096 dimensions at one bit"),
 )
 Say = Callable[[str], None]
 

@@ -1,10 +1,9 @@
 """Recipes of the heads that come with the package: computed in closed form from labelled descriptors.
 
-Three shapes. *Lift*: products of pairs of discriminant directions and, with a smaller share, the directions
+A head is a *lift*: products of pairs of discriminant directions and, with a smaller share, the directions
 themselves are summed, rotated, and stored at one bit per dimension; the directions come from a strongly
-shrunk linear discriminant analysis. *Mean*: the directions alone, summed in floats. *Vlad*: the paper's
-layout as centred mean pooling, kept for indexes made with it. Heads trained by gradient are made by `setnet
-train sets` and `setnet train export`.
+shrunk linear discriminant analysis. Heads trained by gradient are made by `setnet train sets` and `setnet
+train export`.
 """
 
 from __future__ import annotations
@@ -19,15 +18,11 @@ from scipy.linalg import eigh
 
 from setnet.errors import TrainingError
 from setnet.heads import Head
-from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
+from setnet.heads.layers import Blocks, Input, Product
 from setnet.heads.logistic import SET_LOGISTIC
 from setnet.train.simulated import VirtualPeople
 
 BLOCK_SIDE = 64  # of the blocks that rotate a lift
-CLUSTERS = 8  # of a vlad
-# Written into every head's `about` by earlier versions, which could also train a recipe by gradient: kept,
-# so that a head made again from the same data is the same file and indexes made with it stay valid.
-NO_TRAINING = {"rate": 0.001, "sets_per_batch": 192, "steps": 0}
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -38,12 +33,10 @@ class Recipe:
     """How a head is made; chosen on a division of the training half, never on the test half."""
 
     name: str
-    shape: str
     dim: int
     bits: int
     summary: str
     linear_share: float = 0.3
-    power: float = 1.0
     shrink: float = 0.7
     seed: int = 0
 
@@ -51,17 +44,8 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
-            "sface-512",
-            "lift",
-            4096,
-            1,
-            "products of directions, 4096 dimensions at one bit",
-            linear_share=0.15,
-        ),
-        Recipe("sface-128", "lift", 1024, 1, "products of directions, 1024 dimensions at one bit"),
-        Recipe("sface-128w", "mean", 128, 32, "mean of discriminant directions, 128 floats"),
-        Recipe("sface-128d", "vlad", 128, 32, "centred mean pooling in NetVLAD's layout, 128 floats"),
+        Recipe("sface-512", 4096, 1, "products of directions, 4096 dimensions at one bit", linear_share=0.15),
+        Recipe("sface-128", 1024, 1, "products of directions, 1024 dimensions at one bit"),
     )
 }
 
@@ -80,10 +64,8 @@ def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_]) -> H
     about = {
         "summary": recipe.summary,
         "trained_on": f"{len(np.unique(labels))} people, {len(labels)} faces",
-        "recipe": asdict(recipe) | NO_TRAINING,
-        "final_loss": None,
+        "recipe": asdict(recipe),
     }
-    layers = {"lift": _lift, "mean": _mean, "vlad": _vlad}[recipe.shape]
     return Head(
         name=recipe.name,
         element_dim=descriptors.shape[1],
@@ -91,7 +73,7 @@ def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_]) -> H
         logistic=SET_LOGISTIC,
         descriptor="sface",
         about=about,
-        **layers(_moments(descriptors, labels), recipe),
+        **_lift(_moments(descriptors, labels), recipe),
     )
 
 
@@ -138,38 +120,16 @@ def _lift(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _mean(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
-    """Return centred mean pooling in which reliable directions weigh more."""
-    axes, _ = _discriminant(moments, recipe)
-    return {
-        "input": Input(moments.mean.astype(np.float32)),
-        "branches": (Product((np.ascontiguousarray(axes[:, : recipe.dim]),)),),
-    }
-
-
-def _vlad(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
-    """Return the paper's shape as centred mean pooling: all but even assignments, every block the same."""
-    mean = moments.mean.astype(np.float32)
-    rng = np.random.default_rng(recipe.seed)
-    start = 0.1 * rng.standard_normal((len(mean), CLUSTERS)).astype(np.float32)
-    reduce = np.tile(np.eye(len(mean), recipe.dim, dtype=np.float32), (CLUSTERS, 1))
-    centres = np.tile(mean, (CLUSTERS, 1))
-    return {
-        "branches": (NetVLAD(start, np.zeros(CLUSTERS, np.float32), centres),),
-        "output": (Affine(reduce),),
-    }
-
-
 def _discriminant(moments: _Moments, recipe: Recipe) -> tuple[Floats, Doubles]:
     """Return the linear discriminant directions as columns, most reliable first, and their reliability.
 
     Reliability is the share of a direction's variance that lies between people; a direction is scaled to unit
-    variance times its reliability to ``recipe.power``. In so isotropic a space much shrinkage is needed.
+    variance times its reliability. In so isotropic a space much shrinkage is needed.
     """
     between, within = (_shrink(part, recipe.shrink) for part in (moments.between, moments.within))
     values, axes = eigh(between, between + within)
     values, axes = values[::-1], axes[:, ::-1]
-    scaled = axes * (values / values.mean()) ** recipe.power
+    scaled = axes * (values / values.mean())
     return np.asarray(scaled / np.linalg.norm(scaled, axis=0).mean(), dtype=np.float32), values
 
 
