@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,10 @@ from numpy.typing import NDArray
 
 import ingest
 from setnet import Hit, SetIndex
-from setnet.engine import SearchOptions, kernel_level
-from setnet.engine.query import Query, query_elements
-from setnet.engine.rank import score_elements
-from setnet.engine.scan import Scope
-from setnet.engine.search import rerank, run_sets
+from setnet.engine import kernel_level
+from setnet.engine.query import Query
+from setnet.engine.rank import best_items, best_of
+from setnet.engine.results import RankedItems
 from setnet.engine.snapshot import Snapshot
 from setnet.evaluate import ndcg
 from setnet.heads import unit
@@ -55,9 +54,10 @@ GROWTH: dict[int, dict[str, Any]] = {
 }
 
 
-def set_scope(snapshot: Snapshot, threads: int) -> Scope:
-    """A search for the best 2000 by set vectors."""
-    return Scope(snapshot, SearchOptions(k=2000, mode="set", threads=threads))
+def best_sets(snapshot: Snapshot, query: Query, threads: int) -> list[RankedItems]:
+    """Search for the best 2000 by set vectors."""
+    query = replace(query, k=2000, mode="set", threads=threads)
+    return best_items(snapshot, None, [replace(query, sets=query)])
 
 
 def numbers(hits: list[Hit]) -> NDArray[np.int64]:
@@ -177,7 +177,7 @@ class Bench:
             described = [unit(q) for q in queries]
 
             def own(snapshot: Any, turn: int, threads: int, sums: list[Query] = sums) -> Any:
-                return run_sets(set_scope(snapshot, threads), [sums[turn % 40]])
+                return best_sets(snapshot, sums[turn % 40], threads)
 
             exact = [set(flat.search(q, 2000)[1][0].tolist()) for q in described[:10]]
 
@@ -217,15 +217,11 @@ class Bench:
                 },
                 read8,
             )
-            lifted = [
-                Query.of(query_elements(unit(q @ self.lift), 1024), [], "aggregate", self.index.set_logistic)
-                for q in described
-            ]
+            lifted = [Query.of(unit(q @ self.lift), 1024, self.index.set_logistic) for q in described]
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
-                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: run_sets(
-                    set_scope(wide, n), [q[t % 40]]) for n in (1, 2)},
+                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: best_sets(wide, q[t % 40], n) for n in (1, 2)},
                 reader(self.items * 128),
             )  # fmt: skip
 
@@ -237,19 +233,15 @@ class Bench:
             queries, _ = self.world.queries(2, 40, seed=30)
             rng = np.random.default_rng(n)
             picks = [np.sort(rng.choice(self.items, n, replace=False)) for _ in range(40)]
-            elements = [
-                Query.of(query_elements(q, worlds.DIM), [], "aggregate", self.index.logistic) for q in queries
-            ]
-            found = []
+            asked = [Query.of(q, worlds.DIM, self.index.logistic) for q in queries]
+            chosen = []
             for items in picks:
                 part = np.searchsorted(starts, items, side="right") - 1
                 rows = [(s, (items - starts[part])[part == s]) for s in range(len(starts) - 1)]
-                found.append(score_elements(self.snapshot, [(s, r) for s, r in rows if len(r)], elements[0]))
+                chosen.append([(s, r) for s, r in rows if len(r)])
 
-            def own(turn: int, found: Any = found, elements: Any = elements) -> Any:
-                return rerank(
-                    Scope(self.snapshot, SearchOptions(k=100)), found[turn % 40], elements[turn % 40]
-                )
+            def own(turn: int, chosen: Any = chosen, asked: Any = asked) -> Any:
+                return best_of(self.snapshot, chosen[turn % 40], asked[turn % 40])
 
             contenders: dict[tuple[str, int], Callable[[int], Any]] = {
                 ("setnet", 1): own,
@@ -342,7 +334,7 @@ class Bench:
                     self.book.add(row)
 
     def _set_query(self, query: Floats) -> Query:
-        return Query.of([unit(row[None]) for row in query], [], "aggregate", self.index.set_logistic)
+        return Query.of(unit(query), worlds.DIM, self.index.set_logistic)
 
     def _coded_index(self, bits: int) -> Any:
         world = worlds.make(self.folder, self.items, set_bits=bits)

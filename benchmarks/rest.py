@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from setnet.engine import SearchOptions, SetIndex
+from setnet.engine import SetIndex
 from support.performance_page import machine, write_section
 from web import Client, K, Vectors, bodies, build, cpu_seconds, queries, serving
 
@@ -56,7 +56,6 @@ def searches(client: Client, engine: SetIndex, query_sets: list[Vectors], rounds
     times = {name: Times() for name in ("engine", "rest", "inside", "engine totals", "rest totals")}
     plain = bodies(query_sets)
     counting = [json.dumps(json.loads(body) | {"totals": True}).encode() for body in plain]
-    everything = SearchOptions(len(engine), at_least=1)
     for number in range(rounds + 1):
         if number == 1:  # the first round reads the files into memory
             for kept in times.values():
@@ -67,7 +66,7 @@ def searches(client: Client, engine: SetIndex, query_sets: list[Vectors], rounds
             times["inside"].all.append(spent)
             if [h.id for h in hits] != [h["id"] for h in answer["hits"]]:
                 raise SystemExit("the server answers something else than the engine")
-            found = times["engine totals"].run(lambda q=query: engine.ranked(q, everything))
+            found = times["engine totals"].run(lambda q=query: engine.search(q, len(engine), at_least=1))
             counted, _ = times["rest totals"].run(lambda b=with_totals: client.search(b))
             if sum(total["photos"] for total in counted["totals"]) != len(found):
                 raise SystemExit("the server counts other totals than the engine")

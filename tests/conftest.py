@@ -178,13 +178,13 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from setnet.engine import SetIndex
 
     asked: list[int] = []
-    ranked = SetIndex.ranked
+    search = SetIndex.search
 
-    def counted(self: SetIndex, query: Any, options: Any) -> Any:
-        asked.append(options.k)
-        return ranked(self, query, options)
+    def counted(self: SetIndex, query: Any, k: int, *more: Any, **options: Any) -> Any:
+        asked.append(k)
+        return search(self, query, k, *more, **options)
 
-    monkeypatch.setattr(SetIndex, "ranked", counted)
+    monkeypatch.setattr(SetIndex, "search", counted)
     return asked
 
 

@@ -35,17 +35,17 @@ def test_every_result_survives_json(index: SetIndex) -> None:
 
 
 def test_options_made_once_answer_as_keywords_do(index: SetIndex) -> None:
-    options = SearchOptions(k=1, where={"year": 2}, at_least=1, without=ROWS[:1])
+    options = SearchOptions(where={"year": 2}, at_least=1, without=ROWS[:1])
     queries = [ROWS[2:3], ROWS[1:3]]
     expected = index.search_many(queries, k=1, where={"year": 2}, at_least=1, without=ROWS[:1])
-    assert index.ranked_many(queries, options) == expected
+    assert index.search_many(queries, k=1, **options) == expected
     assert [hit.id for hit in expected[0]] == ["b"]
 
 
-def test_bad_options_are_refused_where_they_are_made() -> None:
-    with pytest.raises(InvalidInputError, match="k is -1"):
-        SearchOptions(k=-1)
-    with pytest.raises(InvalidInputError, match="'set' or 'fast'"):
-        SearchOptions(aggregate_query=True)
+def test_misspelt_options_are_type_errors_and_refused(index: SetIndex) -> None:
+    with pytest.raises(TypeError, match="onyl"):
+        index.search(ROWS[:1], onyl=True)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="candidate"):
-        SearchOptions(candidate=3)  # type: ignore[call-arg]
+        index.search(ROWS[:1], **SearchOptions(candidate=3))  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(InvalidInputError, match="exat"):
+        index.search(ROWS[:1], mode="exat")  # type: ignore[arg-type]

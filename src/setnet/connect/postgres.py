@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from setnet.connect.database import Connection, Database, unit_vectors
-from setnet.engine import Hit, QueryLike, SearchOptions, VectorsLike
+from setnet.engine import Hit, QueryLike, VectorsLike
 from setnet.engine.conditions import conditions_of
-from setnet.engine.query import Examples, query_elements
-from setnet.engine.query import merged as merged_examples
-from setnet.engine.rank import RankedItems, rank_given
+from setnet.engine.query import Examples, Query
+from setnet.engine.rank import rank_given
+from setnet.engine.results import RankedItems
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, choice_error
 from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
@@ -140,17 +140,18 @@ class PostgresSets:
         """
         if mode not in POSTGRES_MODES:
             raise choice_error("mode", mode, POSTGRES_MODES)
-        chosen = SearchOptions(k, candidates=candidates, where=where, **options)
-        asked = query_elements(query, self.dim)
+        asked = Query.of(query, self.dim, self.logistic, k, candidates=candidates, **options)
         clause = self._clause(where)
-        if mode == "exact" and chosen.examples != "aggregate":
+        examples = options.get("examples", "aggregate")
+        if mode == "exact" and examples != "aggregate":
             raise InvalidInputError("mode 'exact' in PostgreSQL takes examples='aggregate' only")
-        rows = asked if chosen.examples == "max" else [merged_examples(examples) for examples in asked]
+        one_each: Examples = "max" if examples == "max" else "aggregate"
+        rows = Query.of(query, self.dim, self.logistic, examples=one_each).wanted.astype(np.float32)
         with self._database.reading() as connection:
             if mode == "fast":
-                near = self._nearest(connection, np.concatenate(rows), clause, candidates)
-                return self._rank(connection, near, asked, clause, chosen).hits()
-            return self._exactly(connection, np.concatenate(rows), asked, clause, chosen).hits()
+                near = self._nearest(connection, rows, clause, candidates)
+                return self._rank(connection, near, asked, clause).hits()
+            return self._exactly(connection, rows, asked, clause).hits()
 
     def _nearest(self, connection: Connection, rows: Floats, clause: Clause, count: int) -> list[str]:
         """Return the items of the rows nearest to each query row."""
@@ -171,23 +172,16 @@ class PostgresSets:
         given = [value for row in rows.tolist() for value in (*values, row, count)]
         return [str(row[0]) for row in connection.execute(select, given)]
 
-    def _exactly(
-        self,
-        connection: Connection,
-        rows: Floats,
-        query: list[Floats],
-        clause: Clause,
-        options: SearchOptions,
-    ) -> RankedItems:
+    def _exactly(self, connection: Connection, rows: Floats, query: Query, clause: Clause) -> RankedItems:
         """Rank items in falling order of a bound, computed in SQL, until no other item can enter.
 
         The bound is the sum over query elements of the best similarity's score.
         """
-        found = RankedItems.none(len(query))
-        for bounds in self._items_by_bound(connection, rows, clause, max(options.candidates, options.k)):
-            found = self._rank(connection, [name for name, _ in bounds], query, clause, options)
+        found = RankedItems.none(query.size)
+        for bounds in self._items_by_bound(connection, rows, clause, max(query.candidates, query.k)):
+            found = self._rank(connection, [name for name, _ in bounds], query, clause)
             # a bound comes from float32 dot products, a score from float64 ones
-            if 0 < options.k <= len(found) and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
+            if 0 < query.k <= len(found) and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
                 break
         return found
 
@@ -217,12 +211,7 @@ class PostgresSets:
             count *= 4
 
     def _rank(
-        self,
-        connection: Connection,
-        items: Sequence[str],
-        query: list[Floats],
-        clause: Clause,
-        options: SearchOptions,
+        self, connection: Connection, items: Sequence[str], query: Query, clause: Clause
     ) -> RankedItems:
         """Return items ranked by the matching of their vectors; of equal ones the lower id comes first."""
         where, values = clause
@@ -234,12 +223,12 @@ class PostgresSets:
         )
         rows = connection.execute(select, [list(items), *values], binary=True).fetchall()
         if not rows:
-            return RankedItems.none(len(query))
+            return RankedItems.none(query.size)
         ids = list(dict.fromkeys(str(name) for name, _ in rows))
         number = {name: i for i, name in enumerate(ids)}
         counts = np.bincount([number[str(name)] for name, _ in rows]).astype(np.int64)
         elements = unit_vectors([sent for _, sent in rows], start=4, step=1)
-        return rank_given(ids, elements, counts, query, options, self.logistic)
+        return rank_given(ids, elements, counts, query)
 
     def _sql(self, statement: str, **parts: Composable) -> Composed:
         """Return a statement in which {table}, {item}, {face} and {vector} stand for the names."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.settings import check_vectors, whole
+from setnet.engine.settings import Settings, check_vectors, whole
 from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import Aggregator, Logistic
 
@@ -70,6 +70,8 @@ class Scoring:
         return min(self.centres) - np.array(self.centres, np.float64)
 
 
+CANDIDATES = 2000  # that `fast` re-ranks, unless the options say another number
+
 Mode = Literal["exact", "fast", "set"]
 Matching = Literal["greedy", "optimal"]
 First = Literal["codes", "sets"]
@@ -87,8 +89,43 @@ class KnownPair(NamedTuple):
     is_match: bool
 
 
-class MoreOptions(TypedDict, total=False):
-    """The keywords of `SetIndex.search` besides ``k`` and ``mode``; `SearchOptions` says what each means."""
+class SearchOptions(TypedDict, total=False):
+    """The keywords of `SetIndex.search` besides ``k`` and ``mode``, given as ``**options`` where made once.
+
+    Attributes
+    ----------
+    candidates
+        How many items ``fast`` re-ranks, 2000 by default.
+    first
+        What ``fast`` ranks by at first: ``"codes"`` (the default), one bit per dimension of each element; or
+        ``"sets"``, the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
+        vectors.
+    probes
+        How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
+        million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
+    where
+        Conditions on attributes, see `setnet.engine.conditions`.
+    at_least
+        Least number of query elements that must be matched (similarity at or above its threshold).
+    only
+        Leave out items with an element that matches no query element.
+    without
+        Vectors, given like a query, that no element of the item may match.
+    aggregate_query
+        Turn the whole query into one set vector (paper 5.2); for ``set`` and ``fast``.
+    examples
+        What to do with several examples of a query element: ``"aggregate"`` them into one descriptor (the
+        default), or take the ``"mean"`` or ``"max"`` of their scores.
+    matching
+        ``"greedy"`` as in the paper (the default), or ``"optimal"`` (Hungarian) for comparison.
+    scoring
+        Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
+        set vectors, which keep theirs.
+    known
+        By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
+    threads
+        Number of threads; one per usable core by default.
+    """
 
     candidates: int
     first: First
@@ -105,146 +142,137 @@ class MoreOptions(TypedDict, total=False):
     threads: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchOptions:
-    """How a search is done; building one checks every value.
-
-    Attributes
-    ----------
-    k
-        How many hits at most.
-    mode
-        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a pass
-        over what ``first`` names, then the best ``candidates`` re-ranked exactly.
-    candidates
-        How many items ``fast`` re-ranks.
-    first
-        What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
-        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
-        vectors.
-    probes
-        How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
-        million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
-    where
-        Conditions on attributes, see `setnet.engine.conditions`.
-    at_least
-        Least number of query elements that must be matched (similarity at or above its threshold).
-    only
-        Leave out items with an element that matches no query element.
-    without
-        Vectors, given like a query, that no element of the item may match.
-    aggregate_query
-        Turn the whole query into one set vector (paper 5.2); for ``set`` and ``fast``.
-    examples
-        What to do with several examples of a query element: ``"aggregate"`` them into one descriptor, or take
-        the ``"mean"`` or ``"max"`` of their scores.
-    matching
-        ``"greedy"`` as in the paper, or ``"optimal"`` (Hungarian) for comparison.
-    scoring
-        Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
-        set vectors, which keep theirs.
-    known
-        By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
-    threads
-        Number of threads; one per usable core by default.
-    """
-
-    k: int = 100
-    mode: Mode = "exact"
-    candidates: int = 2000
-    first: First = "codes"
-    probes: int | None = None
-    where: Mapping[str, Any] | None = None
-    at_least: int = 0
-    only: bool = False
-    without: VectorsLike | None = None
-    aggregate_query: bool = False
-    examples: Examples = "aggregate"
-    matching: Matching = "greedy"
-    scoring: Scoring | None = None
-    known: Mapping[str, Sequence[KnownPair]] | None = None
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        texts = {"mode": Mode, "matching": Matching, "examples": Examples, "first": First}
-        for name, kind in texts.items():
-            if getattr(self, name) not in get_args(kind):
-                raise choice_error(name, getattr(self, name), get_args(kind))
-        for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):
-            whole(name, getattr(self, name), least)
-        if self.where is not None and not isinstance(self.where, Mapping):
-            raise InvalidInputError(
-                f"where must map attribute names to conditions, not be {self.where!r:.80}"
-            )
-        for name, least in (("threads", 1), ("probes", 0)):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), least)
-        if self.known and self.matching != "greedy":
-            raise InvalidInputError("known pairs are for greedy matching: leave out matching='optimal'")
-        if self.aggregate_query and self.mode not in ("set", "fast"):
-            raise InvalidInputError(
-                f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {self.mode!r}"
-            )
-
-    @property
-    def of_elements(self) -> bool:
-        """Whether items must satisfy conditions on their elements."""
-        return bool(self.at_least or self.only)
-
-
 Floats = NDArray[np.float32]
 # (Q, dim) rows, or one (n, dim) array of examples per query element
 VectorsLike = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
 QueryLike = VectorsLike
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """Rows to be compared, and which of them belong to which query element.
+    """What is asked: rows to be compared, which of them belong to which query element, and which items count.
 
     ``rows`` are float64, padded to a multiple of eight dimensions: first the example rows of each query
     element (from ``first_row`` on), then one row per unwanted vector. A pair of similarity s adds
     ``logistic.probability(s + shift)`` of its query element to the score; no shift is above 0, so that the
     logistic alone bounds all of them. ``least`` is the similarity from which each query element, and then
-    each unwanted vector, is matched.
+    each unwanted vector, is matched. ``known`` has what is known of pairs by the items' sequence numbers,
+    ``sets`` the same query in the space of set vectors where these are read. The rest are the options of a
+    search.
     """
 
     rows: NDArray[np.float64]
     dim: int
     first_row: NDArray[np.int64]
     combine: int
-    without: int
+    unwanted: int
     logistic: Logistic
     shift: NDArray[np.float64]
     least: NDArray[np.float64]
+    k: int = 100
+    mode: Mode = "exact"
+    candidates: int = CANDIDATES
+    first: First = "codes"
+    probes: int | None = None
+    at_least: int = 0
+    only: bool = False
+    matching: Matching = "greedy"
+    threads: int | None = None
+    known: Mapping[int, Sequence[KnownPair]] = field(default_factory=dict)
+    sets: Query | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in {"mode": Mode, "matching": Matching, "first": First}.items():
+            if getattr(self, name) not in get_args(kind):
+                raise choice_error(name, getattr(self, name), get_args(kind))
+        for name, least in {"k": 0, "candidates": 1, "at_least": 0, "threads": 1, "probes": 0}.items():
+            if getattr(self, name) is not None or name in ("k", "candidates", "at_least"):
+                whole(name, getattr(self, name), least)
 
     @classmethod
     def of(
         cls,
-        elements: list[Floats],
-        without: list[Floats],
-        examples: str,
+        query: QueryLike,
+        dim: int,
         logistic: Logistic,
-        scoring: Scoring | None = None,
+        k: int = 100,
+        mode: Mode = "exact",
+        **options: Unpack[SearchOptions],
     ) -> Query:
-        """Build a query from one (n, dim) array of examples per query element."""
+        """Return a query of elements; ``where`` and ``known`` are for an index."""
+        without = options.pop("without", None)
+        unwanted = [] if without is None else query_elements(without, dim, "without")
+        return cls._of_rows(query_elements(query, dim), unwanted, logistic, k, mode, options)
+
+    @classmethod
+    def _of_rows(
+        cls,
+        groups: list[Floats],
+        unwanted: list[Floats],
+        logistic: Logistic,
+        k: int,
+        mode: Mode,
+        options: SearchOptions,
+    ) -> Query:
+        scoring, examples = options.pop("scoring", None), options.pop("examples", "aggregate")
+        if examples not in get_args(Examples):
+            raise choice_error("examples", examples, get_args(Examples))
         if scoring is None:
-            shift = np.zeros(len(elements))
-            least = np.full(len(elements) + len(without), logistic.threshold)
+            shift = np.zeros(len(groups))
+            least = np.full(len(groups) + len(unwanted), logistic.threshold)
         else:
-            scoring.check(len(elements), len(without))
+            scoring.check(len(groups), len(unwanted))
             logistic, shift = scoring.logistic, scoring.shift
             least = np.array([*scoring.thresholds, *scoring.without])
         if examples == "aggregate":
-            elements = [merged(group) for group in elements]
-        several = any(len(group) > 1 for group in elements)
-        groups = [*elements, *(merged(group) for group in without)]
-        dim = groups[0].shape[1]
-        rows = np.zeros((sum(map(len, groups)), -(-dim // 8) * 8))
-        rows[:, :dim] = np.concatenate(groups)
-        first_row = np.concatenate([[0], np.cumsum([len(group) for group in elements])]).astype(np.int64)
-        combine = get_args(Examples).index(examples) if several else 0
-        return cls(rows, dim, first_row, combine, len(without), logistic, shift, least)
+            groups = [merged(group) for group in groups]
+        first_row = np.cumsum([0, *map(len, groups)])
+        combine = get_args(Examples).index(examples) if first_row[-1] > len(groups) else 0
+        stacked = np.concatenate([*groups, *(merged(group) for group in unwanted)])
+        dim = stacked.shape[1]
+        rows = np.zeros((len(stacked), -(-dim // 8) * 8))
+        rows[:, :dim] = stacked
+        of_index = ("where", "known", "aggregate_query")
+        rest: dict[str, Any] = {name: value for name, value in options.items() if name not in of_index}
+        return cls(rows, dim, first_row, combine, len(unwanted), logistic, shift, least, k, mode, **rest)
+
+    @classmethod
+    def of_index(
+        cls,
+        query: QueryLike,
+        settings: Settings,
+        head: Callable[[], Aggregator | None],
+        pairs: Mapping[int, Sequence[KnownPair]],
+        k: int,
+        mode: Mode,
+        **options: Unpack[SearchOptions],
+    ) -> Query:
+        """Return a query of elements, and of set vectors where the mode reads these, for an index."""
+        dim, sets = settings.shape.dim, settings.shape.sets
+        together = options.get("aggregate_query", False)
+        if together and mode not in ("set", "fast"):
+            raise InvalidInputError(
+                f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {mode!r}"
+            )
+        if pairs and options.get("matching", "greedy") != "greedy":
+            raise InvalidInputError("known pairs are for greedy matching: leave out matching='optimal'")
+        if mode != "set" and (mode != "fast" or not (together or options.get("first") == "sets")):
+            return replace(cls.of(query, dim, settings.logistic, k, mode, **options), known=pairs)
+        if sets is None:
+            raise InvalidInputError(f"this index has no set vectors: mode {mode!r} needs them, use 'exact'")
+        examples = options.get("examples", "aggregate")
+        if (maker := head()) is not None:
+            rows = aggregated(query_elements(query, dim), maker, examples, together)
+        else:
+            rows = query_elements(query, sets.dim)
+            rows = [np.concatenate(rows).mean(axis=0, keepdims=True)] if together else rows
+        of_sets = cls._of_rows(rows, [], settings.set_logistic, k, mode, {"examples": examples})
+        own_space = mode == "set" and maker is None  # whose elements need not even have the dimension
+        if own_space and not (
+            options.get("without") is not None or options.get("at_least") or options.get("only")
+        ):
+            return replace(of_sets, sets=of_sets)
+        return replace(cls.of(query, dim, settings.logistic, k, mode, **options), known=pairs, sets=of_sets)
 
     @property
     def size(self) -> int:

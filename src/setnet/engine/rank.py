@@ -1,119 +1,26 @@
-"""From candidates to ranked items: matching one to one, scores, the best k."""
+"""From bounds to ranked items: which of them are scored, matching one to one, the best k."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any, overload
+from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.assignment import best_pairs
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
-from setnet.engine.query import KnownPair, Query, QueryLike, SearchOptions, query_elements
-from setnet.engine.results import Hit, Match
+from setnet.engine.probe import probed_rows
+from setnet.engine.query import KnownPair, Query
+from setnet.engine.results import RankedItems
+from setnet.engine.scan import Allowed, Scan, best_first
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import LaneTable, Snapshot
 from setnet.errors import InvalidInputError, StorageError
-from setnet.heads import Logistic
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RankedItems(Sequence[Hit]):
-    """The hits of a query, best first: arrays, of which objects are made when somebody asks for them.
-
-    Attributes
-    ----------
-    ids, scores
-        Of each item, as in `Hit`.
-    matched
-        How many query elements are matched in the item; 0 in ``set`` mode, where elements are not looked at.
-    elements, similarities
-        (items, query elements): the element of the item that each query element is paired with, -1 for
-        none, and their similarity.
-    sums
-        The sum of each item's similarities, by which items of equal scores are ordered.
-    """
-
-    ids: list[str]
-    scores: NDArray[np.float64]
-    matched: NDArray[np.int32]
-    elements: NDArray[np.int32]
-    similarities: NDArray[np.float64]
-    sums: NDArray[np.float64]
-
-    @classmethod
-    def none(cls, size: int) -> RankedItems:
-        """Return no items, found by a query of `size` elements."""
-        pairs = np.zeros((0, size), np.int32)
-        return cls([], np.zeros(0), np.zeros(0, np.int32), pairs, np.zeros((0, size)), np.zeros(0))
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @overload
-    def __getitem__(self, which: int) -> Hit: ...
-
-    @overload
-    def __getitem__(self, which: slice) -> RankedItems: ...
-
-    def __getitem__(self, which: int | slice) -> Hit | RankedItems:
-        if isinstance(which, slice):
-            return RankedItems(self.ids[which], *(array[which] for array in self._arrays))
-        at = range(len(self))[which]  # an index beyond the end is an IndexError
-        return self.hits(at, at + 1)[0]
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self.hits() == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self.hits())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory, about."""
-        return sum(array.nbytes for array in self._arrays) + 64 * len(self.ids)
-
-    @property
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return (self.scores, self.matched, self.elements, self.similarities, self.sums)
-
-    def take(self, which: NDArray[np.int64] | slice) -> RankedItems:
-        """Return the items at some places."""
-        ids = self.ids[which] if isinstance(which, slice) else [self.ids[i] for i in which.tolist()]
-        return RankedItems(ids, *(array[which] for array in self._arrays))
-
-    def first(self, n: int) -> RankedItems:
-        """Return the first n items, without the memory of the others."""
-        return self if len(self) <= n else self.take(np.arange(n))
-
-    def followed_by(self, others: RankedItems) -> RankedItems:
-        """Return these items and then those of `others` that are not among them."""
-        known = set(self.ids)
-        new = others.take(np.array([i for i, name in enumerate(others.ids) if name not in known], np.int64))
-        pairs = zip(self._arrays, new._arrays, strict=True)
-        return RankedItems(self.ids + new.ids, *map(np.concatenate, pairs))
-
-    def hits(self, start: int = 0, stop: int | None = None) -> list[Hit]:
-        """Return the items from `start` to before `stop` as hits."""
-        part = slice(start, stop)
-        ids, scores, elements = self.ids[part], self.scores[part].tolist(), self.elements[part]
-        if not (elements >= 0).any():  # by set vectors: no elements were looked at
-            return [Hit(name, score, ()) for name, score in zip(ids, scores, strict=True)]
-        similarities = self.similarities[part].tolist()
-        return [
-            Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
-            for name, score, pairs, s in zip(ids, scores, elements.tolist(), similarities, strict=True)
-        ]
-
 
 Rows = list[tuple[int, NDArray[np.int64]]]  # (segment, its rows)
 
@@ -148,14 +55,18 @@ class Scored:
             order = np.lexsort((self.seq, -self.similarity_sum, -self.score))
         return self.take(order[:k])
 
-    def passing(self, at_least: int, only: bool) -> NDArray[np.bool_]:
-        """Return which entries satisfy the conditions on their elements."""
-        keep: NDArray[np.bool_] = (self.matched >= at_least) & ~self.unwanted
-        return keep & ~self.unmatched if only else keep
+    def passing(self, query: Query) -> NDArray[np.bool_]:
+        """Return which entries satisfy a query's conditions on their elements."""
+        keep: NDArray[np.bool_] = (self.matched >= query.at_least) & ~self.unwanted
+        return keep & ~self.unmatched if query.only else keep
 
     def those(self, which: NDArray[np.bool_]) -> Scored:
         """Return the entries that are True in a mask; all of them without a copy."""
         return self if which.all() else self.take(which)
+
+    def items(self, ids: list[str]) -> RankedItems:
+        """Return the entries, in order, under the ids of their items."""
+        return RankedItems(ids, self.score, self.matched, self.element, self.similarity, self.similarity_sum)
 
 
 _FIELDS = tuple(f.name for f in fields(Scored))
@@ -179,20 +90,28 @@ class TopK:
         return max(self._least, float(self.best.score[-1]))
 
 
-def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str = "greedy") -> Scored:
+def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's."""
     out = no_scores(query.size, sum(len(which) for _, which in rows))
-    logistic = query.logistic
-    for segment, which, part in _parts(snapshot, rows, out):
-        backend.kernels.evaluate(
-            segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
-            query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, query.shift,
-            query.least, which, out.score[part], out.similarity_sum[part], out.similarity[part],
-            out.element[part], out.matched[part], out.unmatched[part], out.unwanted[part],
-        )  # fmt: skip
+    for segment, _, part in _parts(snapshot, rows, out):
+        _evaluate(segment.elements, segment.offsets, query, out, part)
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
-    return _optimal(snapshot, out, query) if matching == "optimal" else out
+    if query.known:
+        return score_known(snapshot, out, query)
+    return _optimal(snapshot, out, query) if query.matching == "optimal" else out
+
+
+def _evaluate(
+    elements: NDArray[Any], offsets: NDArray[np.int64], query: Query, out: Scored, part: slice
+) -> None:
+    """Enter the scores of the rows in a part of ``out``."""
+    backend.kernels.evaluate(
+        elements, int(elements.dtype.itemsize == 2), query.dim, offsets, query.rows, query.first_row,
+        query.combine, query.unwanted, query.logistic.w, query.logistic.b, query.shift, query.least,
+        out.row[part], out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
+        out.matched[part], out.unmatched[part], out.unwanted[part],
+    )  # fmt: skip
 
 
 def no_scores(size: int, n: int) -> Scored:
@@ -242,6 +161,52 @@ def _merge(examples: NDArray[np.float64], mean: bool) -> NDArray[np.float64]:
     return merged
 
 
+def best_pairs(value: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows and columns of the pairs whose values add up to most: as many as the shorter side.
+
+    Shortest augmenting paths (the Hungarian algorithm as Jonker and Volgenant gave it, 1987): a row at a time
+    is paired, and the pairs before it move where that gains most.
+
+    >>> [places.tolist() for places in best_pairs(np.array([[0.9, 0.8], [0.7, 0.1]]))]
+    [[0, 1], [1, 0]]
+    """
+    if value.shape[0] > value.shape[1]:
+        columns, rows = best_pairs(value.T)
+        order = np.argsort(rows)
+        return rows[order], columns[order]
+    cost = (-value).tolist()
+    n = value.shape[1]
+    row_price, column_price = [0.0] * len(cost), [0.0] * (n + 1)
+    row_of = [-1] * (n + 1)  # the last column is where the row that looks for a partner stands
+    for new in range(len(cost)):
+        row_of[n], column = new, n
+        least, before, is_done = [inf] * n, [n] * n, [False] * (n + 1)
+        while row_of[column] >= 0:  # until a column without a row is reached
+            is_done[column] = True
+            row, step, nearest = row_of[column], inf, -1
+            for j in range(n):
+                if is_done[j]:
+                    continue
+                length = cost[row][j] - row_price[row] - column_price[j]
+                if length < least[j]:
+                    least[j], before[j] = length, column
+                if nearest < 0 or least[j] < step:
+                    step, nearest = least[j], j
+            for j in range(n + 1):
+                if is_done[j]:
+                    row_price[row_of[j]] += step
+                    column_price[j] -= step
+                elif j < n:
+                    least[j] -= step
+            column = nearest
+        while column != n:
+            row_of[column], column = row_of[before[column]], before[column]
+    paired = np.array(row_of[:n], np.int64)
+    columns = np.flatnonzero(paired >= 0)
+    order = np.argsort(paired[columns])
+    return paired[columns][order], columns[order]
+
+
 def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     """Score rows by their set vectors: the sum of the query elements' probabilities of being in the set."""
     assert snapshot.shape.sets is not None
@@ -282,22 +247,19 @@ def ranked_items(snapshot: Snapshot, scored: Scored) -> RankedItems:
         places = np.flatnonzero(scored.segment == s)
         for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
             ids[at] = name
-    arrays = (scored.score, scored.matched, scored.element, scored.similarity, scored.similarity_sum)
-    return RankedItems(ids, *arrays)
+    return scored.items(ids)
 
 
-def score_known(
-    snapshot: Snapshot, scored: Scored, query: Query, known: Mapping[int, Sequence[KnownPair]]
-) -> Scored:
+def score_known(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """Return the entries with the scores of items of which pairs are known computed again.
 
     A pair that matches comes before all others and adds 1 to the score; one that does not is never formed,
     whatever its similarity.
     """
-    for i in np.flatnonzero(np.isin(scored.seq, list(known))).tolist():
+    for i in np.flatnonzero(np.isin(scored.seq, list(query.known))).tolist():
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
-        _Item(query, stored, known[int(scored.seq[i])]).write(scored, i)
+        _Item(query, stored, query.known[int(scored.seq[i])]).write(scored, i)
     return scored
 
 
@@ -332,7 +294,7 @@ class _Item:
             self.key[member, element] = np.inf if is_match else -np.inf
             self.share[member, element] = float(is_match)
             self.matches[member, element] = is_match
-        elif member < self.query.size + self.query.without:
+        elif member < self.query.size + self.query.unwanted:
             self.unwanted[member - self.query.size, element] = is_match
 
     def write(self, scored: Scored, i: int) -> None:
@@ -349,55 +311,206 @@ class _Item:
 
 
 def rank_given(
-    ids: Sequence[str],
-    elements: NDArray[np.float32],
-    counts: NDArray[np.int64],
-    query: QueryLike,
-    options: SearchOptions,
-    logistic: Logistic,
+    ids: Sequence[str], elements: NDArray[np.float32], counts: NDArray[np.int64], query: Query
 ) -> RankedItems:
     """Return the best of some items by the matching of their elements, as `SetIndex.rerank` does.
 
-    Of equal items the one given first comes first. Of the options, those on elements count; ``known`` and
-    optimal matching are for items of an index.
+    Of equal items the one given first comes first. Optimal matching is for items of an index.
 
     Parameters
     ----------
     ids, elements, counts
         The items, as `SetIndex.add` takes them; each has an element at least.
-    query, options
-        As in `SetIndex.search`.
-    logistic
-        (w, b) of the score of a pair of elements.
 
     Examples
     --------
     >>> elements = np.eye(3, dtype=np.float32)
-    >>> found = rank_given(["a", "b"], elements, np.array([1, 2]), elements[1:], SearchOptions(k=1),
-    ...                    Logistic(20.0, -8.0))
+    >>> query = Query.of(elements[1:], 3, Logistic(20.0, -8.0), k=1)
+    >>> found = rank_given(["a", "b"], elements, np.array([1, 2]), query)
     >>> found.ids, found.matched.tolist()
     (['b'], [2])
     """
-    if options.known or options.matching != "greedy":
-        raise InvalidInputError("known pairs and optimal matching are for items of an index: leave them out")
-    dim = elements.shape[1]
-    unwanted = [] if options.without is None else query_elements(options.without, dim, "without")
-    wanted = query_elements(query, dim)
-    asked = Query.of(wanted, unwanted, options.examples, logistic, options.scoring)
-    out = no_scores(asked.size, len(ids))
+    if query.matching != "greedy":
+        raise InvalidInputError("optimal matching is for items of an index: leave it out")
+    out = no_scores(query.size, len(ids))
     out.row[:] = out.seq[:] = np.arange(len(ids))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     if len(ids):
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        backend.kernels.evaluate(
-            np.ascontiguousarray(elements, np.float32), 0, dim, offsets, asked.rows, asked.first_row,
-            asked.combine, asked.without, asked.logistic.w, asked.logistic.b, asked.shift, asked.least,
-            out.row, out.score, out.similarity_sum, out.similarity, out.element, out.matched, out.unmatched,
-            out.unwanted,
-        )  # fmt: skip
+        _evaluate(np.ascontiguousarray(elements, np.float32), offsets, query, out, slice(None))
     finite = np.isfinite(out.similarity_sum)
     if not finite.all():
         raise StorageError(f"item {ids[int(finite.argmin())]!r} holds NaN or infinity: store it again")
-    best = out.those(out.passing(options.at_least, options.only)).ranked(options.k)
-    names = [ids[i] for i in best.row.tolist()]
-    arrays = (best.score, best.matched, best.element, best.similarity, best.similarity_sum)
-    return RankedItems(names, *arrays)
+    best = out.those(out.passing(query)).ranked(query.k)
+    return best.items([ids[i] for i in best.row.tolist()])
+
+
+FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
+TOGETHER = 16  # queries that pass over the vectors together, at most
+BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
+AT_ONCE = 65536  # items whose scores are held at once
+
+
+def best_items(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[RankedItems]:
+    """Return the best items of each of some queries with the same options, in one pass over the vectors.
+
+    ``allowed`` says, per segment, which rows satisfy the conditions on attributes; None without conditions.
+    """
+    first = queries[0] if queries else None
+    if first is None:
+        return []
+    most = max(first.k, first.candidates)
+    if first.mode == "exact":
+        found = _Ranking(snapshot, allowed, queries).best()
+    elif first.mode == "set":
+        found = _Ranking(snapshot, allowed, queries, by_sets=True).best()
+    elif first.sets is not None:  # set vectors first, then the elements of the best (paper 5.3)
+        coarse = [replace(query, k=most, at_least=0, only=False, unwanted=0) for query in queries]
+        found = _Ranking(snapshot, allowed, coarse, by_sets=True).best()
+        rows = [_by_segment(one) for one in found]
+        found = [best_of(snapshot, some, query) for some, query in zip(rows, queries, strict=True)]
+    elif first.probes != 0 and any(segment.listed for segment in snapshot.segments):
+        found = [_probe(snapshot, allowed, query, most) for query in queries]
+    else:  # one bit per dimension first
+        found = _Ranking(snapshot, allowed, queries).best(most)
+    return [ranked_items(snapshot, one) for one in found]
+
+
+def best_of(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
+    """Return the best k of some rows, by the matching of their elements."""
+    scored = score_elements(snapshot, rows, query)
+    return scored.those(scored.passing(query)).ranked(query.k)
+
+
+def _by_segment(found: Scored) -> Rows:
+    order = np.argsort(found.segment, kind="stable")
+    segment, row = found.segment[order], found.row[order]
+    cuts = [0, *(np.flatnonzero(segment[1:] != segment[:-1]) + 1).tolist(), len(segment)]
+    return [(int(segment[a]), row[a:z]) for a, z in pairwise(cuts) if a < z]
+
+
+def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, wanted: int) -> Scored:
+    """Rank the rows that the lists near the query elements hold, and those of pairs that surely match."""
+    rows = {s: np.sort(some) for s, some, _ in probed_rows(snapshot, allowed, query, wanted)}
+    for s, sure in _sure_rows(snapshot, query):
+        more = sure if allowed is None else sure[allowed[s][sure]]
+        rows[s] = np.union1d(rows.get(s, more), more)
+    return best_of(snapshot, sorted(rows.items(), key=lambda part: part[0]), query)
+
+
+def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:
+    """Return the rows with a pair that is known to match: their scores may exceed their bounds."""
+    seqs = [seq for seq, pairs in query.known.items() if any(pair.is_match for pair in pairs)]
+    return snapshot.find(np.array(sorted(seqs), np.int64)) if seqs else []
+
+
+class _Ranking:
+    """The best k of each query so far: lanes are bounded, then scored best first while they can enter.
+
+    Items are ranked by the matching of their elements, or ``by_sets``: by their set vectors, and conditions
+    on elements hold all the same.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, allowed: Allowed, queries: list[Query], *, by_sets: bool = False
+    ) -> None:
+        self._snapshot, self._queries, self._by_sets = snapshot, queries, by_sets
+        self._table = table = snapshot.sets if by_sets else snapshot.elements
+        self._k, self._only = queries[0].k, queries[0].only and not by_sets
+        self._least = [-1.0 if by_sets else query.least_score(query.at_least) for query in queries]
+        self._tops = [TopK(self._k, low, self._score(i, [])) for i, low in enumerate(self._least)]
+        self._lanes = open_lanes(table, allowed) if allowed is not None else None
+        self._first = table.lanes_of(_sure_rows(snapshot, queries[0]))
+        if len(self._first):
+            self._first = np.intersect1d(self._first, open_lanes(table, allowed))
+
+    def best(self, candidates: int | None = None) -> list[Scored]:
+        """Return the best of each query; with ``candidates``, of so many with the highest estimates."""
+        for scan, at in self._scans():
+            if self._only and self._scored_matched(scan, at):
+                continue
+            if self._by_sets:
+                scan.read("sets")
+            elif candidates is not None:
+                scan.read("bits")
+            else:
+                scan.read_bounds(self._k, partial(self._floor_among, at))
+            self._finish(scan, at, candidates)
+        return [top.best for top in self._tops]
+
+    def _score(self, i: int, rows: Rows) -> Scored:
+        """Score rows for query ``i``, leaving out those that fail a condition on elements."""
+        query = self._queries[i]
+        if not self._by_sets:
+            scored = score_elements(self._snapshot, rows, query)
+            return scored.those(scored.passing(query))
+        assert query.sets is not None
+        scored = score_sets(self._snapshot, rows, query.sets)
+        if not (query.at_least or query.only or query.unwanted):
+            return scored
+        return scored.those(score_elements(self._snapshot, rows, query).passing(query))
+
+    def _scans(self) -> Iterator[tuple[Scan, int]]:
+        """Yield scans of some queries each, with the first's position; none where scoring all is faster."""
+        table, lanes = self._table, self._lanes
+        if self._k == 0 or not table.lanes:
+            return
+        open_items = table.items if lanes is None else len(lanes)
+        if looks_at_all(self._k, table.items, open_items, max(self._least)):
+            for i in range(len(self._queries)):
+                self._offer(i, open_lanes(table, None) if lanes is None else lanes)
+            return
+        # what `only` leaves open depends on the query
+        together = 1 if self._only else max(1, min(TOGETHER, BOUNDS // (4 * table.lanes)))
+        for at in range(0, len(self._queries), together):
+            some = self._queries[at : at + together]
+            if self._by_sets:
+                some = [query.sets for query in some if query.sets is not None]
+            yield Scan(self._snapshot, some, lanes, of_sets=self._by_sets), at
+
+    def _scored_matched(self, scan: Scan, at: int) -> bool:
+        """Close what has elements that cannot match; if little is left, score all of it and tell so."""
+        matched = scan.leave_matched()
+        if not looks_at_all(self._k, self._table.items, len(matched), self._least[at]):
+            return False
+        self._offer(at, np.union1d(matched, self._first))
+        return True
+
+    def _finish(self, scan: Scan, at: int, candidates: int | None) -> None:
+        """Score the lanes of a scan best first, or so many candidates where it has estimates only."""
+        for i, top in enumerate(self._tops[at : at + len(scan.queries)]):
+            self._offer(at + i, self._first)
+            scan.bounds[i, self._first] = -1.0
+            if candidates is not None:
+                self._offer(at + i, scan.best(i, candidates))
+                continue
+            # a few more than k at first, since bounds are not scores
+            for found in best_first(scan, i, self._k + self._k // 2 + 64, top.floor):
+                self._offer(at + i, found)
+
+    def _floor_among(self, i: int, lanes: NDArray[np.int64], wanted: int) -> float:
+        """Return the score with which a hit of query ``i`` is one of the ``wanted`` best of some lanes."""
+        scores = np.sort(self._score(i, [(s, rows) for s, rows, _ in self._table.split(lanes)]).score)
+        return max(self._least[i], float(scores[-wanted]) if len(scores) >= wanted else 0.0)
+
+    def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
+        for at in range(0, len(lanes), AT_ONCE):
+            rows = [(s, rows) for s, rows, _ in self._table.split(lanes[at : at + AT_ONCE])]
+            self._tops[i].add(self._score(i, rows))
+
+
+def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
+    """Return whether scoring all open items is faster than a first pass, or hardly leaves one out.
+
+    ``least`` is a score that hits need: it rules most items out. Counting items, not lanes, makes this the
+    same for the same items in other segments.
+    """
+    return open_items * FEW <= items or (2 * k >= items and least <= 0)
+
+
+def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.int64]:
+    """Return the lanes of living items that the conditions on attributes, if any, leave open."""
+    is_open = np.ones(table.lanes, bool)
+    for s, (rows, mask) in enumerate(zip(table.lane_rows, allowed or [], strict=False)):
+        is_open[table.start[s] : table.start[s + 1]] = mask[rows] if len(mask) else False
+    is_open[table.excluded] = False
+    return np.flatnonzero(is_open)

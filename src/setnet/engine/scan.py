@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,47 +14,13 @@ from numpy.typing import NDArray
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads as kept_threads
 from setnet.engine.kernels.lanes import LANES, PANEL
-from setnet.engine.query import KnownPair, Query, SearchOptions
-from setnet.engine.rank import Rows, Scored, score_elements, score_known
+from setnet.engine.query import Query
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import LaneTable, Snapshot
+from setnet.engine.snapshot import Snapshot
 from setnet.heads.bit_codes import BitCodec
 from setnet.system import usable_cores
 
 Allowed = list[NDArray[np.bool_]] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """One search on one state of an index.
-
-    ``allowed`` says, per segment, which rows satisfy the conditions on attributes; None without conditions.
-    ``known`` has what is known of pairs, by the items' sequence numbers.
-    """
-
-    snapshot: Snapshot
-    options: SearchOptions
-    allowed: Allowed = None
-    known: Mapping[int, Sequence[KnownPair]] = field(default_factory=dict)
-
-    def score_all(self, rows: Rows, query: Query) -> Scored:
-        """Score rows by the matching of their elements, with regard to what is known of pairs."""
-        scored = score_elements(self.snapshot, rows, query, self.options.matching)
-        return score_known(self.snapshot, scored, query, self.known) if self.known else scored
-
-    def sure_rows(self) -> Rows:
-        """Return the rows with a pair that is known to match: their scores may exceed their bounds."""
-        seqs = [seq for seq, pairs in self.known.items() if any(pair.is_match for pair in pairs)]
-        return self.snapshot.find(np.array(sorted(seqs), np.int64)) if seqs else []
-
-    def score(self, rows: Rows, query: Query) -> Scored:
-        """Score rows by the matching of their elements, leaving out those that fail a condition."""
-        scored = self.score_all(rows, query)
-        return scored.those(scored.passing(self.options.at_least, self.options.only))
-
-    def best_of(self, rows: Rows, query: Query) -> Scored:
-        """Return the best k of some rows, by the matching of their elements."""
-        return self.score(rows, query).ranked(self.options.k)
 
 
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
@@ -81,26 +47,26 @@ def _buffer(queries: int, lanes: int) -> Bounds:
 class Scan:
     """Bounds of every open lane's score for several queries; blocks without an open lane are not read.
 
-    ``lanes`` are those that conditions leave open, all that hold an item by default. Other lanes are closed:
-    their bounds are below zero.
+    The lanes are those of the elements, or ``of_sets``. ``lanes`` are those that conditions leave open, all
+    that hold an item by default. Other lanes are closed: their bounds are below zero.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        table: LaneTable,
         queries: list[Query],
-        threads: int | None,
         lanes: NDArray[np.int64] | None = None,
+        *,
+        of_sets: bool = False,
     ) -> None:
-        self.snapshot, self.table, self.queries, self.threads = snapshot, table, queries, threads
-        self.bounds = _buffer(len(queries), table.lanes)
+        self.snapshot, self.queries, self._of_sets = snapshot, queries, of_sets
+        self.table = snapshot.sets if of_sets else snapshot.elements
+        self.bounds = _buffer(len(queries), self.table.lanes)
         self._fine: set[int] = set()  # queries whose bounds are tight already
-        self._spread = (threads or usable_cores()) > 1
         self._closed: NDArray[np.bool_] | None = None  # all that are not open, where conditions close some
         counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
-            for segment, rows in zip(snapshot.segments, table.lane_rows, strict=True)
+            for segment, rows in zip(snapshot.segments, self.table.lane_rows, strict=True)
         ]
         self._blocks = [np.arange(count) for count in counts]
         if lanes is not None:
@@ -118,10 +84,10 @@ class Scan:
                 self._blocks[s] = np.flatnonzero(is_open)
 
     def _has_codes(self, segment: Segment) -> bool:
-        return True
+        return self._of_sets or segment.coded
 
-    def read(self, kind: type[Pass]) -> None:
-        """Bound all open lanes."""
+    def read(self, kind: Kind) -> None:
+        """Bound all open lanes, or estimate them, by codes of one kind."""
         self._bound(kind, self.queries, self.bounds, self._blocks)
         self._close()
 
@@ -135,10 +101,6 @@ class Scan:
             self.bounds[:, self.table.excluded] = -1.0
         else:
             np.copyto(self.bounds, np.float32(-1.0), where=self._closed)
-
-    def tighten(self, i: int, lanes: int) -> bool:
-        """Tighten the bounds of query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        return False
 
     def best(self, i: int, wanted: int) -> NDArray[np.int64]:
         """Return the lanes of the highest bounds of query ``i``, in order."""
@@ -155,7 +117,7 @@ class Scan:
 
     def _bound(
         self,
-        kind: type[Pass],
+        kind: Kind,
         queries: list[Query],
         bounds: Bounds,
         blocks: list[Blocks],
@@ -163,32 +125,16 @@ class Scan:
         least: bool = False,
     ) -> None:
         """Write the bounds of the lanes of some blocks of each segment; see the kernel for ``least``."""
-        read = kind(self.snapshot, queries)
-        work: list[Task] = []
+        coded = CodedQueries(self.snapshot, queries, kind)
+        threads, work = queries[0].threads, list[Task]()
         for s, segment in enumerate(self.snapshot.segments):
             if len(blocks[s]):
-                stored = read.arguments(segment)
+                stored = coded.arguments(segment)
                 place = (bounds, int(self.table.start[s]), bounds.shape[1], False, least)
                 parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.table.lane_rows[s]) * TASK)
-                for part in np.array_split(blocks[s], max(1, parts)) if self._spread else [blocks[s]]:
+                for part in np.array_split(blocks[s], max(1, parts)) if threads != 1 else [blocks[s]]:
                     work.append(partial(backend.kernels.scan, *stored, part, *place))
-        _drain(work, self.threads)
-
-
-class ElementScan(Scan):
-    """Bounds of the elements' scores: from five bits per dimension, and from nine where it matters."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queries: list[Query],
-        threads: int | None,
-        lanes: NDArray[np.int64] | None = None,
-    ) -> None:
-        super().__init__(snapshot, snapshot.elements, queries, threads, lanes)
-
-    def _has_codes(self, segment: Segment) -> bool:
-        return segment.coded
+        _drain(work, threads)
 
     def read_bounds(self, k: int, floor: Floor) -> None:
         """Bound all open lanes for the best ``k``, from as many bits as tell most of them from the best.
@@ -201,10 +147,10 @@ class ElementScan(Scan):
         lanes = self._lanes(sample)
         if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, floor, sample):
             self._fine.update(range(len(self.queries)))
-            self.read(Fine)
+            self.read("fine")
         else:
             others = [blocks[rest] for blocks, (_, rest) in zip(self._blocks, runs, strict=True)]
-            self._bound(Coarse, self.queries, self.bounds, others)
+            self._bound("coarse", self.queries, self.bounds, others)
             self._close()
 
     def leave_matched(self) -> NDArray[np.int64]:
@@ -214,7 +160,7 @@ class ElementScan(Scan):
         several may match one query element.
         """
         if any(len(blocks) for blocks in self._blocks):
-            self._bound(Coarse, self.queries, self.bounds, self._blocks, least=True)
+            self._bound("coarse", self.queries, self.bounds, self._blocks, least=True)
         self._close()
         lanes = collect(self.bounds[0], 0.0)
         self._leave_open(lanes)
@@ -222,11 +168,11 @@ class ElementScan(Scan):
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        if i in self._fine or lanes <= CROWDED * self.table.lanes:
+        if self._of_sets or i in self._fine or lanes <= CROWDED * self.table.lanes:
             return False
         self._fine.add(i)
         before = self.bounds[i].copy()
-        self._bound(Fine, [self.queries[i]], self.bounds[i : i + 1], self._blocks)
+        self._bound("fine", [self.queries[i]], self.bounds[i : i + 1], self._blocks)
         np.minimum(before, self.bounds[i], out=self.bounds[i])  # lanes that are closed stay so
         return True
 
@@ -240,7 +186,7 @@ class ElementScan(Scan):
 
     def _is_crowded(self, lanes: NDArray[np.int64], k: int, floor: Floor, blocks: list[Blocks]) -> bool:
         """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
-        self._bound(Coarse, self.queries, self.bounds, blocks)
+        self._bound("coarse", self.queries, self.bounds, blocks)
         self._close()
         bounds = self.bounds[0, lanes]
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
@@ -254,19 +200,6 @@ def _some_runs(blocks: int) -> tuple[Blocks, Blocks]:
     run = max(1, blocks // (SAMPLED * RUNS))
     chosen = np.arange(blocks) // run % SAMPLED == 0
     return np.flatnonzero(chosen), np.flatnonzero(~chosen)
-
-
-class SetScan(Scan):
-    """Bounds of the set vectors' scores, as tight as their codes."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queries: list[Query],
-        threads: int | None,
-        lanes: NDArray[np.int64] | None = None,
-    ) -> None:
-        super().__init__(snapshot, snapshot.sets, queries, threads, lanes)
 
 
 def _drain(work: list[Task], threads: int | None) -> None:
@@ -384,9 +317,9 @@ class QueryCodes:
         return cls.of(query, codes, step, slack, -start)
 
     @classmethod
-    def estimating(cls, query: Query, rotated: NDArray[np.float32]) -> QueryCodes:
-        """Return tables for estimates from one-bit codes, of the query's rows rotated as the codes were."""
-        tables = _Tables.of(rotated.astype(np.float64))
+    def estimating(cls, query: Query) -> QueryCodes:
+        """Return tables for estimates from one-bit codes."""
+        tables = _Tables.of(BitCodec.rotated(query.wanted.astype(np.float32)).astype(np.float64))
         return cls.of(query, tables.codes, tables.step, tables.least)
 
     @classmethod
@@ -451,106 +384,60 @@ class _Tables:
 NO_BLOCKS = np.empty(0, np.int64)
 NOTHING = np.empty(0, np.uint8)
 
+# Bounds come from five bits of the elements, from all nine, and from the codes of set vectors; estimates from
+# one bit of the elements of all items, and of those in inverted lists.
+Kind = Literal["coarse", "fine", "sets", "bits", "lists"]
+BITS = {"coarse": 5, "fine": 9, "bits": 1, "lists": 1}
 
-class Pass:
-    """A way of reading segments; its queries lie in one array, so that a vector is loaded once for all."""
 
-    bits: int
+class CodedQueries:
+    """Queries for the kernel that scans one kind of codes.
 
-    def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
-        coded = [self._coded(query, snapshot) for query in queries]
+    They lie in one array, so that a stored vector is loaded once for all of them.
+    """
+
+    def __init__(self, snapshot: Snapshot, queries: list[Query], kind: Kind) -> None:
+        self._kind, sets = kind, snapshot.shape.sets
+        if kind == "sets":
+            assert sets is not None
+            self._bits = min(8, sets.bits)
+            coded = [QueryCodes.against_sets(q, self._bits, snapshot.set_norms()) for q in queries]
+        else:
+            self._bits = BITS[kind]
+            code = (
+                QueryCodes.estimating
+                if self._bits == 1
+                else partial(QueryCodes.against_elements, bits=self._bits)
+            )
+            coded = [code(query) for query in queries]
         self._codes = np.concatenate([one.codes for one in coded])
         self._start = np.concatenate([one.start for one in coded])
         self._terms = np.concatenate([one.terms for one in coded], axis=1)
+        self._wanted = np.concatenate([query.wanted for query in queries]).astype(np.float32)
+        self._shift = np.concatenate([query.row_shift for query in queries]).astype(np.float32)
         owner = np.repeat(np.arange(len(queries)), [len(one.codes) for one in coded])
         logistic = queries[0].logistic  # queries of one search have the same
         # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
         inflate = 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
         self._shares = (logistic.w, logistic.threshold, inflate, owner)
 
-    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
-        raise NotImplementedError
-
     def arguments(self, segment: Segment) -> tuple[Any, ...]:
         """Return the arguments of the scan kernel for a segment, up to the blocks."""
-        return (self.bits, *self._stored(segment), self._codes, self._start, self._terms, *self._shares)
-
-    def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        """Return codes, scales, fine codes and norms, first rows of blocks, first wide block, groups."""
-        raise NotImplementedError
-
-
-class Coarse(Pass):
-    """Five bits of the elements' codes: bounds of their scores."""
-
-    bits = 5
-
-    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
-        return QueryCodes.against_elements(query, self.bits)
-
-    def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes, norms = segment.hot("codes"), segment.hot("code_norms")
-        fine = [segment.hot(name) if self.bits == 9 else NOTHING for name in ("fine_codes", "fine_norms")]
-        place = segment.array("row_start"), segment.file.info["first_wide"], codes.shape[1]
-        return codes, norms, *fine, *place
-
-
-class Fine(Coarse):
-    """Nine bits of the elements' codes."""
-
-    bits = 9
-
-
-class Estimates(Pass):
-    """One bit per dimension of the elements: estimates of their scores instead of bounds."""
-
-    bits = 1
-
-    def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
-        super().__init__(snapshot, queries)
-        self._wanted = np.concatenate([query.wanted for query in queries]).astype(np.float32)
-        self._moved = np.concatenate([query.row_shift for query in queries]).astype(np.float32)
-
-    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
-        return QueryCodes.estimating(query, BitCodec.rotated(query.wanted.astype(np.float32)))
-
-    def arguments(self, segment: Segment) -> tuple[Any, ...]:
-        """Return the arguments of the scan kernel for a segment, up to the blocks."""
-        self._terms[2] = self._wanted @ segment.array("bit_centre") + self._moved
-        self._terms = self._terms.copy()  # those of another segment may be in use
-        return super().arguments(segment)
-
-    def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes, factors = segment.hot("bit_codes"), segment.hot("bit_factors")
-        place = segment.array("row_start"), segment.file.info["first_wide"], codes.shape[1]
-        return codes, factors, NOTHING, NOTHING, *place
-
-
-class Listed(Estimates):
-    """The one-bit codes in the inverted lists of elements, each query row's share by itself."""
-
-    def read(self, segment: Segment, blocks: NDArray[np.int64], shares: NDArray[np.float32]) -> None:
-        """Write what the elements in some blocks add to a score, one row for each row of the query."""
-        *query, _ = self.arguments(segment)
-        backend.kernels.scan(*query, np.arange(len(shares)), blocks, shares, 0, shares.shape[1], True)
-
-    def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes, factors = segment.array("list_codes"), segment.array("list_factors")
-        return codes, factors, NOTHING, NOTHING, NO_BLOCKS, len(codes), codes.shape[1]
-
-
-class SetVectors(Pass):
-    """The codes of the set vectors: bounds of their scores."""
-
-    def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
-        assert snapshot.shape.sets is not None
-        self.bits = min(8, snapshot.shape.sets.bits)
-        super().__init__(snapshot, queries)
-
-    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
-        return QueryCodes.against_sets(query, self.bits, snapshot.set_norms())
-
-    def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes = segment.hot("set_codes")
-        wide = -1 if self.bits == 1 else len(codes)
-        return codes, segment.hot("set_scales"), NOTHING, NOTHING, NO_BLOCKS, wide, codes.shape[1]
+        terms, fine, starts = self._terms, (NOTHING, NOTHING), NO_BLOCKS
+        if self._kind == "sets":
+            codes, norms = segment.hot("set_codes"), segment.hot("set_scales")
+            wide = -1 if self._bits == 1 else len(codes)
+        elif self._kind == "lists":
+            codes, norms = segment.array("list_codes"), segment.array("list_factors")
+            wide = len(codes)
+        else:
+            names = ("bit_codes", "bit_factors") if self._bits == 1 else ("codes", "code_norms")
+            codes, norms = segment.hot(names[0]), segment.hot(names[1])
+            starts, wide = segment.array("row_start"), segment.file.info["first_wide"]
+        if self._kind == "fine":
+            fine = segment.hot("fine_codes"), segment.hot("fine_norms")
+        if self._kind in ("bits", "lists"):
+            terms = terms.copy()
+            terms[2] = self._wanted @ segment.array("bit_centre") + self._shift
+        place = starts, wide, codes.shape[1]
+        return (self._bits, codes, norms, *fine, *place, self._codes, self._start, terms, *self._shares)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
-from setnet.engine.query import Mode, MoreOptions, QueryLike, SearchOptions
-from setnet.engine.rank import RankedItems
+from setnet.engine.query import Mode, Query, QueryLike, SearchOptions
+from setnet.engine.rank import best_items, best_of, ranked_items
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, check_index, repair_index
-from setnet.engine.results import Contents, Item, Report, Stats
-from setnet.engine.scan import Scope
-from setnet.engine.search import Searcher
+from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
+from setnet.engine.scan import Allowed
 from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
+from setnet.engine.snapshot import Snapshot
 from setnet.engine.writer import IndexEditor, Writer
 from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
@@ -274,7 +274,7 @@ class SetIndex:
     # -- searching -----------------------------------------------------------------------------------
 
     def search(
-        self, query: QueryLike, k: int = 100, mode: Mode = "exact", **options: Unpack[MoreOptions]
+        self, query: QueryLike, k: int = 100, mode: Mode = "exact", **options: Unpack[SearchOptions]
     ) -> RankedItems:
         """Return the k items that hold most of the query's elements, best first.
 
@@ -283,49 +283,58 @@ class SetIndex:
         query
             (Q, dim) array, or a list with one (n, dim) array of examples per query element.
         k
-            How many hits at most.
+            How many hits at most. With ``at_least``, a ``k`` of the index's length costs little: items that
+            cannot match are not scored.
         mode
-            ``"exact"``, ``"fast"`` or ``"set"``.
+            ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a
+            pass over what ``first`` names, then the best ``candidates`` re-ranked exactly.
         **options
-            ``where``, ``at_least``, ``only``, ``without`` and the other attributes of `SearchOptions`.
+            ``where``, ``at_least``, ``only``, ``without`` and the others of `SearchOptions`.
+
+        Returns
+        -------
+        A sequence of `Hit`, kept as arrays of which objects are made when somebody asks for them.
         """
-        return self.ranked_many([query], SearchOptions(k, mode, **options))[0]
-
-    def search_many(
-        self, queries: Sequence[QueryLike], k: int = 100, mode: Mode = "exact", **options: Unpack[MoreOptions]
-    ) -> list[RankedItems]:
-        """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
-        return self.ranked_many(queries, SearchOptions(k, mode, **options))
-
-    def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
-        """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
-
-        With ``at_least``, a ``k`` of the index's length costs little: items that cannot match are not scored.
-        """
-        return self.ranked_many([query], options)[0]
+        return self.search_many([query], k, mode, **options)[0]
 
     @own_errors
-    def ranked_many(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[RankedItems]:
-        """Return what `ranked` does for several queries, in one pass over the vectors."""
-        return self._searcher(options).ranked(queries)
-
-    def _searcher(self, options: SearchOptions) -> Searcher:
-        snapshot, allowed = self._reader.view(options.where)
-        head = self.head if options.mode in ("set", "fast") else None
-        known = self._reader.known_pairs(options.known)
-        return Searcher(Scope(snapshot, options, allowed, known), self._reader.settings, head)
+    def search_many(
+        self,
+        queries: Sequence[QueryLike],
+        k: int = 100,
+        mode: Mode = "exact",
+        **options: Unpack[SearchOptions],
+    ) -> list[RankedItems]:
+        """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
+        snapshot, allowed = self._view(options)
+        return best_items(snapshot, allowed, self._asked(queries, k, mode, options))
 
     @own_errors
     def rerank(
-        self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[MoreOptions]
+        self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[SearchOptions]
     ) -> RankedItems:
         """Return the best k of the items named by ``ids``, by the matching of their elements.
 
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
         """
-        searcher = self._searcher(replace(SearchOptions(k, **options), where=None))
-        return searcher.among(query, self._reader.seqs_of(ids))
+        snapshot, _ = self._view({})
+        (asked,) = self._asked([query], k, "exact", options)
+        rows = snapshot.find(self._reader.seqs_of(ids))
+        with_elements = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in rows]
+        return ranked_items(snapshot, best_of(snapshot, with_elements, asked))
+
+    def _view(self, options: SearchOptions) -> tuple[Snapshot, Allowed]:
+        """Return the latest snapshot, and which rows satisfy the conditions on attributes."""
+        where = options.get("where")
+        if where is not None and not isinstance(where, Mapping):
+            raise InvalidInputError(f"where must map attribute names to conditions, not be {where!r:.80}")
+        return self._reader.view(where)
+
+    def _asked(self, queries: Sequence[QueryLike], k: int, mode: Mode, options: SearchOptions) -> list[Query]:
+        settings, known = self._reader.settings, self._reader.known_pairs(options.get("known"))
+        head = partial(getattr, self._reader, "head")
+        return [Query.of_index(query, settings, head, known, k, mode, **options) for query in queries]
 
     # -- reading -------------------------------------------------------------------------------------
 

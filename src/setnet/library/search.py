@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, Mode, SearchOptions, SetIndex
-from setnet.engine.query import KnownPair, Scoring
-from setnet.engine.rank import RankedItems
+from setnet.engine.query import CANDIDATES, KnownPair, Scoring
+from setnet.engine.results import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
 from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit, video_hits
 from setnet.library.person_matcher import PersonMatcher, PersonMatchers
@@ -107,13 +107,9 @@ class QueryMatcher:
         pairs = zip(self._people, self.matchers, strict=True)
         return tuple(PersonThresholds(person.name, r.sure, r.maybe) for person, r in pairs)
 
-    def options(
-        self, k: int, where: Mapping[str, Any] | None, at_least: int, threads: int | None
-    ) -> SearchOptions:
+    def options(self, where: Mapping[str, Any] | None, at_least: int, threads: int | None) -> SearchOptions:
         """Return the options of the engine's search for the query's people."""
         return SearchOptions(
-            k,
-            cast(Mode, self._query.mode),  # which the query has checked
             where=where,
             at_least=at_least,
             only=self._query.only,
@@ -123,16 +119,15 @@ class QueryMatcher:
             threads=threads,
         )
 
-    def of_one(self, number: int, k: int, where: Mapping[str, Any] | None) -> tuple[Floats, SearchOptions]:
-        """Return query and options of a search for the k best sure matches of one person."""
+    def of_one(self, number: int, where: Mapping[str, Any] | None) -> tuple[Floats, SearchOptions]:
+        """Return query and options of a search for the best sure matches of one person."""
         sure = (float(self._sure[number]),)
         known = {
             photo: [pair._replace(query_element=0) for pair in pairs]
             for photo, pairs in _known_pairs([self._people[number]], with_groups=False).items()
         }
-        mode: Mode = "fast" if self._query.mode == "fast" else "exact"
         scoring = Scoring(self._scoring.w, sure, sure)
-        options = SearchOptions(k, mode, where=where, at_least=1, scoring=scoring, known=known)
+        options = SearchOptions(where=where, at_least=1, scoring=scoring, known=known)
         return self.vectors[number : number + 1], options
 
     def paired(self, index: SetIndex, photos: Sequence[str]) -> list[Hit]:
@@ -353,18 +348,20 @@ class Ranking:
         self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
-        options = self.matching.options(k, self._conditions.where(), at_least, threads)
-        return self._ranked(self.matching.vectors, options, self._conditions)
+        options = self.matching.options(self._conditions.where(), at_least, threads)
+        mode = cast(Mode, self.query.mode)  # which the query has checked
+        return self._ranked(self.matching.vectors, k, mode, options, self._conditions)
 
-    def _ranked(self, vectors: Floats, options: SearchOptions, conditions: Conditions) -> RankedItems:
+    def _ranked(
+        self, vectors: Floats, k: int, mode: Mode, options: SearchOptions, conditions: Conditions
+    ) -> RankedItems:
         """Search for items that are photos by now and meet the conditions that `where` cannot say."""
         left_out = conditions.left_out(self._catalog)
         if len(self._index) != self._catalog.counts().photos:  # some are being stored or removed
             photos = {str(photo) for photo, _ in self._catalog.by_date()}
             left_out |= {item.id for item in self._index.items()} - photos
-        k = options.k
         try:
-            found = self._index.ranked(vectors, replace(options, k=k + len(left_out)))
+            found = self._index.search(vectors, k + len(left_out), mode, **options)
         except UnknownAttributeError:  # conditions are our own: there is no such photo, or none at all
             return RankedItems.none(len(vectors))
         if left_out:
@@ -396,8 +393,9 @@ class Ranking:
         return unsure, filtered
 
     def _sure_photos(self, number: int, conditions: Conditions, most: int) -> int:
-        vector, options = self.matching.of_one(number, most, conditions.where())
-        return len(self._ranked(vector, options, conditions))
+        vector, options = self.matching.of_one(number, conditions.where())
+        mode: Mode = "fast" if self.query.mode == "fast" else "exact"
+        return len(self._ranked(vector, most, mode, options, conditions))
 
     def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
         """Pair people with the faces that photos have now; the scores stay as they were ranked."""
@@ -422,7 +420,7 @@ class Ranking:
 
 def _everything(mode: str, photos: int) -> int:
     """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
-    return photos if mode == "exact" else SearchOptions().candidates
+    return photos if mode == "exact" else CANDIDATES
 
 
 def find_videos(library: Library, query: PhotoQuery) -> list[VideoHit]:

@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from setnet import SetIndex
 from setnet.engine import greedy_matches
 from setnet.engine.kernels import backend, lanes, reference
-from setnet.engine.query import Query, Scoring
+from setnet.engine.query import Examples, Query, Scoring
 from setnet.engine.scan import QueryCodes
 from setnet.engine.segment_file import crc32
 from setnet.errors import InvalidInputError
@@ -33,7 +33,7 @@ compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extens
 
 def query_of(rng: np.random.Generator, size: int, dim: int, w: float = 20.0) -> Query:
     rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(size)]
-    return Query.of(rows, [], "aggregate", Logistic(w, -0.3 * w))
+    return Query.of(rows, dim, Logistic(w, -0.3 * w))
 
 
 def packed(
@@ -112,7 +112,7 @@ def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
     stored = np.ascontiguousarray(codes.reshape(len(slots), 16, -1).swapaxes(1, 2))
     query = query_of(rng, size, dim)
     wanted = query.rows[:size, :dim].astype(np.float32)
-    q = QueryCodes.estimating(query, codes_of.rotated(wanted))
+    q = QueryCodes.estimating(query)
     q.terms[reference.SHIFT] = wanted @ codes_of.centre
     args: Any = (1, stored, factors.reshape(-1, 16), NOTHING, NOTHING, layout.row_start, layout.first_wide,
             stored.shape[1], q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
@@ -220,15 +220,15 @@ def test_evaluate(combine: int, precision: str, scoring: Scoring | None) -> None
     elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
     sizes = [2, 1, 3] if combine else [1, 1, 1]
     groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
-    rule = ["aggregate", "mean", "max"][combine]
-    query = Query.of(groups, [groups[0][:1]], rule, Logistic(8.0, -2.0), scoring)
+    rule = get_args(Examples)[combine]
+    query = Query.of(groups, 10, Logistic(8.0, -2.0), without=[groups[0][:1]], examples=rule, scoring=scoring)
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
     results: list[tuple[NDArray[Any], ...]] = []
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
         kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.first_row,
-                         query.combine, query.without, query.logistic.w, query.logistic.b, query.shift,
+                         query.combine, query.unwanted, query.logistic.w, query.logistic.b, query.shift,
                          query.least, items, *out)  # fmt: skip
         results.append(out)
     for found, expected in zip(results[1], results[0], strict=True):

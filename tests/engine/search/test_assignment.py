@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from setnet.engine.assignment import best_pairs
+from setnet.engine.rank import best_pairs
 
 SHAPES = st.tuples(st.integers(0, 7), st.integers(0, 7))
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-1, 1))

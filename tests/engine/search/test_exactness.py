@@ -18,7 +18,7 @@ from setnet import SetIndex
 from setnet.engine import scan
 from setnet.engine import segment as segment_writer
 from setnet.engine.kernels import backend
-from setnet.engine.scan import ElementScan, Scan
+from setnet.engine.scan import Scan
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +53,8 @@ def read_in(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "LEAST_SAMPLE", 16)
     monkeypatch.setattr(scan, "CROWDED", {"five bits": 1.0, "by the sample": 1 / 32}.get(way, -1.0))
     if way == "nine after five":
-        sampled = ElementScan._is_crowded
-        monkeypatch.setattr(ElementScan, "_is_crowded", lambda *given: bool(sampled(*given) and False))
+        sampled = Scan._is_crowded
+        monkeypatch.setattr(Scan, "_is_crowded", lambda *given: bool(sampled(*given) and False))
 
 
 WAYS = ["five bits", "by the sample", "nine after five", "nine bits"]
@@ -127,7 +127,7 @@ def test_each_way_of_reading_is_taken_and_exact(
     bound = Scan._bound
 
     def noted(self: Any, kind: Any, queries: Any, bounds: Any, blocks: list[Any], **least: bool) -> None:
-        read.append((kind.__name__, sum(map(len, blocks))))
+        read.append((kind, sum(map(len, blocks))))
         bound(self, kind, queries, bounds, blocks, **least)
 
     read_in(way, monkeypatch)
@@ -138,15 +138,15 @@ def test_each_way_of_reading_is_taken_and_exact(
             read.clear()
             world.agrees(index.search(query, k=10, threads=1), query, 10)
             kinds, blocks = [kind for kind, _ in read], dict(read)
-            assert kinds[0] == "Coarse", "the sample"
+            assert kinds[0] == "coarse", "the sample"
             if way == "five bits":
-                assert kinds == ["Coarse", "Coarse"]
+                assert kinds == ["coarse", "coarse"]
                 assert sum(count for _, count in read) == 75, "each block once"
             elif way == "nine bits":
-                assert kinds == ["Coarse", "Fine"]
-                assert read[0][1] < blocks["Fine"] == 75
+                assert kinds == ["coarse", "fine"]
+                assert read[0][1] < blocks["fine"] == 75
             elif way == "nine after five":
-                assert kinds == ["Coarse", "Coarse", "Fine"]
+                assert kinds == ["coarse", "coarse", "fine"]
 
 
 @pytest.mark.parametrize("way", WAYS)

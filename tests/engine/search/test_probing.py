@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.engine.query import MoreOptions
-from setnet.engine.scan import Listed
+from setnet.engine import SearchOptions, probe
 from setnet.errors import InvalidInputError
 
 
@@ -46,10 +45,10 @@ def test_with_all_lists_it_finds_what_the_codes_of_all_elements_find(
 ) -> None:
     for a, b in ((3, 4), (10, 2000)):
         query = pair(world, a, b)
-        several: list[MoreOptions] = [{}, {"at_least": 2}, {"candidates": 400}]
+        several: list[SearchOptions] = [{}, {"at_least": 2}, {"candidates": 400}]
         for options in several:
             hits = [
-                index.search(query, k=10, mode="fast", **options | MoreOptions(probes=probes))
+                index.search(query, k=10, mode="fast", **options | SearchOptions(probes=probes))
                 for probes in (0, 4096)
             ]
             assert hits[0] == hits[1]
@@ -81,12 +80,12 @@ def test_an_element_is_found_in_the_list_that_holds_it(tmp_path: Path) -> None:
 def test_few_lists_are_few_elements(index: SetIndex, world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
 
-    def scan(self: Any, segment: Any, blocks: Any, shares: Any) -> None:
+    def scan(snapshot: Any, segment: Any, query: Any, blocks: Any) -> Any:
         read.append(len(blocks) * 16)
-        plain(self, segment, blocks, shares)
+        return plain(snapshot, segment, query, blocks)
 
-    plain = Listed.read
-    monkeypatch.setattr(Listed, "read", scan)
+    plain = probe.read_lists
+    monkeypatch.setattr(probe, "read_lists", scan)
     index.search(pair(world, 1, 2), k=5, mode="fast", probes=2)
     lists = len(index._reader.snapshot().segments[0].array("list_centres"))
     largest = np.diff(index._reader.snapshot().segments[0].array("list_start")).max() * 16

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.engine import SearchOptions
-from setnet.engine.rank import RankedItems, score_elements
+from setnet.engine.rank import score_elements
+from setnet.engine.results import RankedItems
 
 N, DIM = 3000, 32
 
@@ -44,14 +44,14 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(sum(len(which) for _, which in rows))
         return score_elements(snapshot, rows, *more)
 
-    monkeypatch.setattr("setnet.engine.scan.score_elements", counted)
+    monkeypatch.setattr("setnet.engine.rank.score_elements", counted)
     return seen
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
 def test_they_are_the_hits_of_a_search(index: SetIndex, mode: Any) -> None:
-    items = index.ranked(QUERY, SearchOptions(40, mode))
-    hits = index.search(QUERY, 40, mode)
+    items = index.search(QUERY, 40, mode)
+    hits = list(items)
     assert items.hits() == hits
     assert items.hits(5, 9) == hits[5:9]
     assert items.take(slice(3, 8)).hits() == hits[3:8]
@@ -68,9 +68,9 @@ def test_they_are_the_hits_of_a_search(index: SetIndex, mode: Any) -> None:
 def test_all_items_with_a_match_are_found_without_scoring_the_others(
     index: SetIndex, scored: list[int]
 ) -> None:
-    items = index.ranked(QUERY, SearchOptions(N, at_least=1))
+    items = index.search(QUERY, N, at_least=1)
     looked_at = sum(scored)
-    everything = index.ranked(QUERY, SearchOptions(N))
+    everything = index.search(QUERY, N)
     assert sum(scored) - looked_at == N
     keep = np.flatnonzero(everything.matched >= 1)
     assert items.hits() == everything.take(keep).hits()
@@ -79,8 +79,8 @@ def test_all_items_with_a_match_are_found_without_scoring_the_others(
 
 
 def test_followed_by_adds_what_is_new(index: SetIndex) -> None:
-    first = index.ranked(QUERY, SearchOptions(5))
-    more = index.ranked(QUERY, SearchOptions(12))
+    first = index.search(QUERY, 5)
+    more = index.search(QUERY, 12)
     assert first.followed_by(more).hits() == more.hits()
     swapped = more.take(np.arange(11, -1, -1))
     both = swapped.take(slice(4)).followed_by(first)
@@ -96,7 +96,7 @@ def test_a_small_index_is_searched_with_any_k(tmp_path: Path, items: int) -> Non
     with SetIndex.create(tmp_path / "i", DIM, head="mean") as small:
         small.add([str(n) for n in range(items)], QUERY[:1].repeat(items, axis=0), [1] * items)
         for k in (1, 2, 1000):
-            found = small.ranked(QUERY, SearchOptions(k, at_least=1))
+            found = small.search(QUERY, k, at_least=1)
             assert found.matched.tolist() == [1] * min(items, k)
 
 

@@ -133,18 +133,12 @@ def test_each_element_has_its_own_threshold_in_exact_and_fast_search(
             agree(index.search(query, k=k, threads=1, **conditions), truth, k)
         agree(index.search(query, k=k, mode="fast", candidates=400, **conditions), truth, k)
         agree(index.rerank(query, names, k=k, **conditions), truth, k)
-        ranked = index.ranked(query, index_options(k, conditions))
+        ranked = index.search(query, k, **conditions)
         expected = {name: matches for name, _, matches in truth}
         assert ranked.matched.tolist() == [len(expected[name]) for name in ranked.ids]
         by_sets = index.search(query, k=300, mode="set", **conditions | {"examples": "aggregate"})
         if not several:
             assert {hit.id for hit in by_sets} == set(expected), "conditions hold where set vectors rank"
-
-
-def index_options(k: int, conditions: dict[str, Any]) -> Any:
-    from setnet.engine import SearchOptions
-
-    return SearchOptions(k, **conditions)
 
 
 def test_without_scoring_nothing_changes(

@@ -9,7 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from setnet.engine.rank import RankedItems, rank_given
+from setnet.engine.query import Query
+from setnet.engine.rank import rank_given
+from setnet.engine.results import RankedItems
 from setnet.faces.settings import load_calibration
 from setnet.heads import ELEMENT_LOGISTIC
 from setnet.library.person_matcher import PersonMatcher
@@ -61,8 +63,9 @@ def rank_faces(
 ) -> RankedItems:
     """Rank photos that have the same number of faces each, at least one of the people in each."""
     counts = np.full(len(ids), len(faces) // len(ids))
-    options = matching.options(len(ids), None, at_least, 1)
-    return rank_given(ids, faces, counts, matching.vectors, options, ELEMENT_LOGISTIC)
+    options = matching.options(None, at_least, 1)
+    query = Query.of(matching.vectors, DIM, ELEMENT_LOGISTIC, len(ids), **options)
+    return rank_given(ids, faces, counts, query)
 
 
 table = st.lists(
