@@ -91,7 +91,7 @@ class Bench:
         for count in CANDIDATES:
             name = f"HNSW over faces, {count} nearest to each person"
             found[name] = lambda q, count=count: self.sets.search(q, K, candidates=count)
-        return found | {"exact, in SQL": lambda q: self.sets.search(q, K, "exact", candidates=50)}
+        return found
 
     def processor(self) -> float:
         """Return the seconds of processor time of the server's process for us and of this one."""

@@ -27,8 +27,7 @@ def test_an_answer(uri: str, query: Path) -> None:
     hits = answered("pg", "search", uri, "--query", query, "-n", 5)["hits"]
     assert len(hits) == 5
     columns = ("--table", "public.faces", "--item", "item", "--face", "face", "--vector", "vector")
-    exact = answered("pg", "search", uri, "--query", query, "-n", 5, "--mode", "exact", *columns)["hits"]
-    assert exact == hits
+    assert answered("pg", "search", uri, "--query", query, "-n", 5, *columns)["hits"] == hits
     where = '{"year": {">=": 2010}, "place": "p1"}'
     few = answered("pg", "search", uri, "--query", query, "--where", where)["hits"]
     assert {hit["id"] for hit in few} == {f"photo-{i:04d}" for i in range(30) if i % 20 >= 10 and i % 3 == 1}
@@ -62,7 +61,6 @@ def test_bad_queries_are_one_sentence(uri: str, query: Path) -> None:
         ("--query", query.parent / "other.npz"): "no array 'query'",
         ("--query", query.parent / "flat.npz"): "must be one row of numbers per query element",
         ("--query", query, "--where", "x"): "takes a JSON object",
-        ("--query", query, "--mode", "x"): "unknown mode",
         ("--query", query, "--table", "x"): "has no table 'x'",
         ("--query", query, "--item", "x"): "unknown column of faces 'x'",
     }.items():

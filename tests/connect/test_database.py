@@ -86,5 +86,4 @@ def test_the_extension_may_be_in_any_schema_and_nobody_can_shadow_what_is_called
     world = sets_world(20)
     fill_table(uri, world)
     sets = PostgresSets(uri)
-    for mode in ("fast", "exact"):
-        assert len(sets.search(world.people[:1], k=20, mode=mode)) == 20
+    assert len(sets.search(world.people[:1], k=20)) == 20

@@ -12,7 +12,7 @@ import pytest
 from setnet.connect import ImmichIndex, SyncReport
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.library import Conditions
-from tests.support.immich_database import READER, ImmichDatabase, uuid_of
+from tests.support.immich_database import OWNER, READER, ImmichDatabase, uuid_of
 from tests.support.postgres_server import PostgresServer
 
 
@@ -194,6 +194,20 @@ def test_names_that_mean_nobody_or_several(immich: ImmichDatabase, tmp_path: Pat
         with pytest.raises(InvalidInputError, match=message):
             found(tmp_path / "i", people)
     assert "both" in found(tmp_path / "i", [str(uuid_of("Ben"))])
+
+
+def test_an_owner_has_photos_and_people_of_their_own(immich: ImmichDatabase, tmp_path: Path) -> None:
+    immich.add_person("anna", owner=(other := uuid_of("other user")), group="their Anna")
+    immich.add_photo("theirs", ["their Anna"], owner=other)
+    sync(immich, tmp_path / "i")
+    with pytest.raises(InvalidInputError, match="2 people are called 'Anna'"):
+        found(tmp_path / "i", ["Anna"])
+    assert found(tmp_path / "i", ["Anna"], owner=str(other)) == {"theirs": ("anna",)}
+    assert "theirs" not in found(tmp_path / "i", ["Anna"], owner=str(OWNER))
+    before = Conditions.parse(None, "2019")
+    assert found(tmp_path / "i", ["Anna"], owner=str(other), conditions=before) == {}
+    with pytest.raises(InvalidInputError, match=rf"{OWNER} \(6 photos\), {other} \(1 photos\)"):
+        found(tmp_path / "i", ["Anna"], owner="nobody")
 
 
 def test_wrong_databases_and_folders(immich: ImmichDatabase, server: PostgresServer, tmp_path: Path) -> None:

@@ -47,16 +47,15 @@ def test_it_answers_like_an_index(filled: str, tmp_path: Path) -> None:
         for options in conditions:
             wanted = index.search(QUERY, k=10, **options)
             assert wanted
-            for mode in ("fast", "exact"):
-                found = sets.search(QUERY, k=10, mode=mode, candidates=200, **options)
-                assert [hit.id for hit in found] == [hit.id for hit in wanted], (mode, options)
-                assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-6)
-                assert [hit.matches[0].element for hit in found] == [h.matches[0].element for h in wanted]
+            found = sets.search(QUERY, k=10, candidates=200, **options)
+            assert [hit.id for hit in found] == [hit.id for hit in wanted], options
+            assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-6)
+            assert [hit.matches[0].element for hit in found] == [h.matches[0].element for h in wanted]
 
 
 @pytest.mark.parametrize("distance", ["cosine", "ip", "l2"])
 def test_candidates_come_from_an_hnsw_index(filled: str, distance: str) -> None:
-    exact = PostgresSets(filled).search(QUERY, k=5, mode="exact", at_least=2)
+    exact = PostgresSets(filled).search(QUERY, k=5, candidates=200, at_least=2)
     assert exact
     database = psycopg.conninfo.conninfo_to_dict(filled)["dbname"]
     run(
@@ -93,33 +92,18 @@ def test_any_table_or_view_with_one_row_per_face_will_do(filled: str) -> None:
         'FROM "my photos".face JOIN "my photos".photo ON photo = id',
     )
     with PostgresSets(filled, "my photos.seen", item="photo", vector='the "vector') as sets:
-        for mode in ("fast", "exact"):
-            found = sets.search(QUERY, k=60, mode=mode, candidates=200)
-            assert [f"photo-{int(hit.id) - 1:04d}" for hit in found[:5]] == [hit.id for hit in wanted[:5]]
-            # vectors are taken at unit length; half precision rounds them
-            assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=5e-3)
+        found = sets.search(QUERY, k=60, candidates=200)
+        assert [f"photo-{int(hit.id) - 1:04d}" for hit in found[:5]] == [hit.id for hit in wanted[:5]]
+        # vectors are taken at unit length; half precision rounds them
+        assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=5e-3)
         assert len(sets.search(QUERY, k=60, where={"taken": 2003})) == 3
-
-
-def test_exact_search_looks_at_as_many_items_as_it_must(filled: str, tmp_path: Path) -> None:
-    sets = PostgresSets(filled)
-    with SetIndex.create(tmp_path / "index", dim=128) as index:
-        index.add(*WORLD.part(0, 60))
-        for person in range(0, 18, 3):
-            query = WORLD.people[person : person + 3]
-            for k, options in ((1, {}), (3, {}), (2, {"only": True}), (2, {"without": WORLD.people[19:]})):
-                found = sets.search(query, k=k, mode="exact", candidates=1, **options)
-                assert [hit.id for hit in found] == [hit.id for hit in index.search(query, k=k, **options)]
 
 
 def test_several_examples_of_a_person_are_taken_together(filled: str) -> None:
     sets = PostgresSets(filled)
     twice = [np.stack([row, row]) for row in QUERY]
-    for mode in ("fast", "exact"):
-        assert sets.search(twice, k=5, mode=mode) == sets.search(QUERY, k=5, mode=mode)
-    assert sets.search(twice, k=5, examples="max") == sets.search(QUERY, k=5)
-    with pytest.raises(InvalidInputError, match="takes examples='aggregate' only"):
-        sets.search(twice, mode="exact", examples="max")
+    for examples in ("aggregate", "max"):
+        assert sets.search(twice, k=5, examples=examples) == sets.search(QUERY, k=5)
 
 
 def test_what_is_stored_or_deleted_meanwhile_counts_at_the_next_search(filled: str) -> None:
@@ -128,8 +112,7 @@ def test_what_is_stored_or_deleted_meanwhile_counts_at_the_next_search(filled: s
     run(filled, f"DELETE FROM faces WHERE item = '{best}'")
     assert sets.search(QUERY, k=1)[0].id != best
     run(filled, "DELETE FROM faces")
-    for mode in ("fast", "exact"):
-        assert sets.search(QUERY, mode=mode) == []
+    assert sets.search(QUERY) == []
 
 
 def test_it_never_writes(filled: str) -> None:
@@ -166,8 +149,6 @@ def test_what_does_not_fit_is_named(filled: str) -> None:
         sets.search(np.full((1, 128), np.nan, np.float32))
     with pytest.raises(InvalidInputError, match=r"expected \(n, 128\)"):
         sets.search(np.eye(64)[:1])
-    with pytest.raises(InvalidInputError, match="unknown mode 'scan': valid are 'fast', 'exact'"):
-        sets.search(QUERY, mode="scan")
 
 
 NUMBERS: list[Any] = [0, 1, -1, 2, 2.0, 2.5, -0.5, 1e300, 2**53, None]

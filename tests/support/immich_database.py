@@ -91,11 +91,17 @@ class ImmichDatabase:
             values = [key, owner, name, hidden]
             self.run('INSERT INTO person (id, "ownerId", name, "isHidden") VALUES (%s, %s, %s, %s)', values)
 
-    def add_photo(self, photo: str, faces: Sequence[str], when: str = "2020-05-17 12:00:00+00") -> None:
+    def add_photo(
+        self,
+        photo: str,
+        faces: Sequence[str],
+        when: str = "2020-05-17 12:00:00+00",
+        owner: UUID = OWNER,
+    ) -> None:
         """Add a photo; a face "Anna" is hers, "Anna?" looks like her but was given to nobody."""
         self.run(
             'INSERT INTO asset (id, "ownerId", "originalFileName", "localDateTime") VALUES (%s, %s, %s, %s)',
-            [uuid_of(photo), OWNER, f"{photo}.jpg", when],
+            [uuid_of(photo), owner, f"{photo}.jpg", when],
         )
         for number, face in enumerate(faces):
             self.add_face(photo, number, face)

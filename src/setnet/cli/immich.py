@@ -82,6 +82,9 @@ def search(
     without: WithoutOption = None,
     after: AfterOption = None,
     before: BeforeOption = None,
+    owner: Annotated[
+        str, option("Only photos of this user of Immich, by id [default: of all].", metavar="ID")
+    ] = "",
     link_base: Annotated[
         str, option("Address of Immich's page, for links to the photos.", metavar="URL")
     ] = "",
@@ -102,6 +105,7 @@ def search(
             only=only,
             without=without or (),
             conditions=Conditions.parse(after, before),
+            owner=owner,
             link_base=link_base,
         )
     rows = [

@@ -57,11 +57,8 @@ def search(
         str, option("What the table's HNSW index was made for: cosine, ip or l2.", metavar="NAME")
     ] = "cosine",
     limit: LimitOption = 20,
-    mode: Annotated[
-        str, option("fast (the faces nearest to each person); exact (every face is read).", metavar="MODE")
-    ] = "fast",
     candidates: Annotated[
-        int, option("How many faces near each person are looked at first.", min=1, metavar="N")
+        int, option("Look at the photos of so many faces nearest to each person.", min=1, metavar="N")
     ] = 200,
     where: Annotated[str, option('Conditions on columns: \'{"year": {">=": 2019}}\'.', metavar="JSON")] = "",
     at_least: AtLeastOption = 0,
@@ -84,7 +81,6 @@ def search(
         hits = sets.search(
             wanted,
             limit,
-            mode,
             candidates=candidates,
             where=_conditions(where),
             at_least=at_least,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -155,8 +155,20 @@ class ImmichIndex:
     @property
     def people(self) -> list[ImmichPerson]:
         """Immich's people, those in most photos first."""
-        photos = Counter(who for state in self._photos.values() for who in set(state.persons))
-        return read_stored_people(self._about["people"], photos)
+        return self._people_in(self._photos.values())
+
+    def _people_in(self, photos: Iterable[PhotoState]) -> list[ImmichPerson]:
+        counts = Counter(who for state in photos for who in set(state.persons))
+        return read_stored_people(self._about["people"], counts)
+
+    def _people_of(self, owner: str) -> list[ImmichPerson]:
+        """Return who is in photos of one of Immich's users, so that two users may each know an Anna."""
+        owners = Counter(state.owner for state in self._photos.values())
+        if owner not in owners:
+            known = ", ".join(f"{each} ({photos:,} photos)" for each, photos in owners.most_common(10))
+            raise InvalidInputError(f"no photo belongs to the user {owner!r}; owners are {known or 'none'}")
+        people = self._people_in(state for state in self._photos.values() if state.owner == owner)
+        return [person for person in people if person.photos]
 
     def search(
         self,
@@ -167,6 +179,7 @@ class ImmichIndex:
         only: bool = False,
         without: Sequence[str] = (),
         conditions: Conditions | None = None,
+        owner: str = "",
         link_base: str = "",
     ) -> list[ImmichHit]:
         """Return the photos with most of the people, best first.
@@ -183,23 +196,28 @@ class ImmichIndex:
             Leave out photos with any other face.
         conditions
             When the photos were taken.
+        owner
+            Id of the user of Immich whose photos are searched; by default those of all users.
         link_base
             Address of Immich's page, for the links.
         """
         if not people:
             raise InvalidInputError("nobody is asked for: give at least one person")
-        everybody = self.people
+        everybody = self._people_of(owner) if owner else self.people
         wanted = [find_person(everybody, text) for text in people]
         unwanted = [find_person(everybody, text) for text in without]
         if twice := [p for p, times in Counter([*wanted, *unwanted]).items() if times > 1]:
             raise InvalidInputError(f"{twice[0].name} is asked for twice")
+        where = (conditions.where() if conditions else None) or {}
+        if owner:
+            where["owner"] = owner
         hits = self._index.search(
             np.stack([self._vector(person) for person in wanted]),
             k,
             at_least=at_least,
             only=only,
             without=np.stack([self._vector(person) for person in unwanted]) if unwanted else None,
-            where=conditions.where() if conditions else None,
+            where=where,
             known=self._known_pairs([person.id for person in (*wanted, *unwanted)]),
         )
         return [self._to_hit(hit, wanted, link_base) for hit in hits]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from setnet.connect.database import Connection, Database, unit_vectors
 from setnet.engine import Hit, QueryLike, VectorsLike
@@ -21,7 +21,6 @@ from setnet.heads import ELEMENT_LOGISTIC, Logistic
 Floats = NDArray[np.float32]
 Clause = tuple[Composable, list[Any]]  # what follows WHERE, and its parameters
 
-POSTGRES_MODES = ("fast", "exact")
 DISTANCES = {"cosine": SQL("<=>"), "ip": SQL("<#>"), "l2": SQL("<->")}  # pgvector's operators
 OLDEST = (0, 8)  # of pgvector: the first that searches an HNSW index on until enough rows satisfy WHERE
 
@@ -112,7 +111,6 @@ class PostgresSets:
         self,
         query: QueryLike,
         k: int = 100,
-        mode: str = "fast",
         *,
         candidates: int = 200,
         where: Mapping[str, Any] | None = None,
@@ -126,32 +124,23 @@ class PostgresSets:
             (Q, dim) array, or a list with one (n, dim) array of examples per query element.
         k
             How many hits at most.
-        mode
-            ``"fast"``: among the items of the ``candidates`` rows nearest to each query element, which an
-            HNSW index finds if there is one; ``"exact"``: among all items, every row of which is read.
         candidates
-            How many rows per query element. Conditions on elements hold among their items, so that with
-            strict ones fewer than k may be found though there are more.
+            Items are ranked that have one of so many rows nearest to each query element. An HNSW index finds
+            these rows if there is one; else PostgreSQL compares all. Conditions on elements hold among the
+            items, so that with strict ones fewer than k may be found though there are more.
         where
             Conditions on columns, as on attributes in `SetIndex.search`. Rows that do not satisfy them count
             as not there.
         **options
             ``at_least``, ``only``, ``without`` and ``examples``, as in `setnet.engine.SearchOptions`.
         """
-        if mode not in POSTGRES_MODES:
-            raise choice_error("mode", mode, POSTGRES_MODES)
         asked = Query.of(query, self.dim, self.logistic, k, candidates=candidates, **options)
         clause = self._clause(where)
-        examples = options.get("examples", "aggregate")
-        if mode == "exact" and examples != "aggregate":
-            raise InvalidInputError("mode 'exact' in PostgreSQL takes examples='aggregate' only")
-        one_each: Examples = "max" if examples == "max" else "aggregate"
+        one_each: Examples = "max" if options.get("examples") == "max" else "aggregate"
         rows = Query.of(query, self.dim, self.logistic, examples=one_each).wanted.astype(np.float32)
         with self._database.reading() as connection:
-            if mode == "fast":
-                near = self._nearest(connection, rows, clause, candidates)
-                return self._rank(connection, near, asked, clause).hits()
-            return self._exactly(connection, rows, asked, clause).hits()
+            near = self._nearest(connection, rows, clause, candidates)
+            return self._rank(connection, near, asked, clause).hits()
 
     def _nearest(self, connection: Connection, rows: Floats, clause: Clause, count: int) -> list[str]:
         """Return the items of the rows nearest to each query row."""
@@ -171,44 +160,6 @@ class PostgresSets:
         )
         given = [value for row in rows.tolist() for value in (*values, row, count)]
         return [str(row[0]) for row in connection.execute(select, given)]
-
-    def _exactly(self, connection: Connection, rows: Floats, query: Query, clause: Clause) -> RankedItems:
-        """Rank items in falling order of a bound, computed in SQL, until no other item can enter.
-
-        The bound is the sum over query elements of the best similarity's score.
-        """
-        found = RankedItems.none(query.size)
-        for bounds in self._items_by_bound(connection, rows, clause, max(query.candidates, query.k)):
-            found = self._rank(connection, [name for name, _ in bounds], query, clause)
-            # a bound comes from float32 dot products, a score from float64 ones
-            if 0 < query.k <= len(found) and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
-                break
-        return found
-
-    def _items_by_bound(
-        self, connection: Connection, rows: Floats, clause: Clause, count: int
-    ) -> Iterator[list[tuple[str, float]]]:
-        """Yield the items with the highest bounds, ever more of them until they are all."""
-        where, values = clause
-        # exp() of more than 700 is an error in PostgreSQL
-        each = self._sql(
-            "1 / (1 + exp(greatest(-700, least(700, "
-            "{w} * min(l2_normalize({vector}::vector) <#> %s::real[]::vector) - {b}))))",
-            w=Literal(self.logistic.w),
-            b=Literal(self.logistic.b),
-        )
-        select = self._sql(
-            "SELECT {item}::text AS name, {bound} AS bound FROM {table} WHERE {where} GROUP BY {item} "
-            "ORDER BY bound DESC, name LIMIT %s",
-            bound=SQL(" + ").join([each] * len(rows)),
-            where=where,
-        )
-        while True:
-            found = connection.execute(select, [*rows.tolist(), *values, count]).fetchall()
-            yield [(str(name), float(bound)) for name, bound in found]
-            if len(found) < count:
-                return
-            count *= 4
 
     def _rank(
         self, connection: Connection, items: Sequence[str], query: Query, clause: Clause
