@@ -67,12 +67,11 @@ bench: install
 	$(PIP) --editable '.[bench]'
 	$(BIN)/python benchmarks/engine.py
 
-# What the container installs: exact versions with their hashes. Of the two OpenCV packages that the models ask for,
-# the one that needs libraries for windows is left out; both unpack the same files.
+# What the container installs: exact versions with their hashes.
 lock: .venv/.made
 	$(PIP) uv
 	$(BIN)/uv pip compile pyproject.toml $(addprefix --extra ,app client demo raw) --constraint constraints.txt \
-	  --quiet --python-version 3.11 --python-platform linux --no-emit-package opencv-python --no-emit-index-url \
+	  --quiet --python-version 3.11 --python-platform linux --no-emit-index-url \
 	  --generate-hashes --no-annotate --no-header --output-file container.lock
 
 .venv/.page: .venv/.test package.json package-lock.json

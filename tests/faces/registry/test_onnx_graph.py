@@ -36,7 +36,7 @@ def files() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("role", "shape"), [("pnet", (1, 3, 60, 47)), ("rnet", (5, 3, 24, 24)), ("onet", (3, 3, 48, 48))]
+    ("role", "shape"), [("pnet", (1, 60, 47, 3)), ("rnet", (5, 24, 24, 3)), ("onet", (3, 48, 48, 3))]
 )
 def test_a_repaired_model_answers_the_same(role: str, shape: tuple[int, ...]) -> None:
     original = files()[role]
@@ -46,9 +46,8 @@ def test_a_repaired_model_answers_the_same(role: str, shape: tuple[int, ...]) ->
         node.op_type == "PRelu" for node in onnx.load_model_from_string(repaired).graph.node if role == "pnet"
     )
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    for a, b in zip(
-        session(original).run(None, {"input": x}), session(repaired).run(None, {"input": x}), strict=True
-    ):
+    answers = [run.run(None, {run.get_inputs()[0].name: x}) for run in (session(original), session(repaired))]
+    for a, b in zip(*answers, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
