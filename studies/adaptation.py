@@ -36,17 +36,15 @@ from setnet.train import (
     RECIPES,
     SetNetwork,
     TrainingSettings,
-    adapt,
     fit_head,
     load_network,
-    load_settings,
     load_sface,
     new_network,
     save_network,
 )
 from setnet.train.faces import FacePhotos, identity_photos
 from setnet.train.sface import SFace
-from setnet.train.sources import FeatureSource, cache_features
+from studies.distillation import FeatureSource, adapt, cache_features, load_settings
 
 TITLE = "SFace adapted to degraded photos"
 ORIGINAL, ADAPTED = "original", "adapted"
@@ -155,8 +153,8 @@ class Settings(BaseSettings):
 
     @property
     def training(self) -> TrainingSettings:
-        """The settings of training: the preset ``adapt`` with the changes."""
-        return replace(load_settings("adapt", self.changes), seed=self.seed)
+        """The settings of training, with the changes."""
+        return replace(load_settings(self.changes), seed=self.seed)
 
     @property
     def kinds(self) -> dict[str, Path]:

@@ -24,9 +24,9 @@ needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
 def test_it_measures_ways_bands_absence_and_probabilities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("VIRTUAL", 200), ("SIZES", (300, 1000)), ("CIRCLES", 6), ("LIBRARIES", 3)):
+    for name, value in (("VIRTUAL", 200), ("SIZES", (300, 600)), ("CIRCLES", 6), ("LIBRARIES", 3)):
         monkeypatch.setattr(matching, name, value)
-    sizes = ["--trials", "200", "--repeats", "2", "--faces", "3000"]
+    sizes = ["--trials", "200", "--repeats", "2", "--faces", "1000"]
     files = ["--json", str(tmp_path / "m.json"), "--constants", str(tmp_path / "constants.toml")]
     done = CliRunner().invoke(app, ["matching", *sizes, *files])
     assert done.exit_code == 0, done.output

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.train.training import balanced_logistic, contrastive, hard_logistic, membership, set_loss
+from setnet.train.training import balanced_logistic, contrastive, membership, set_loss
 
 
 def literal_loss(queries: np.ndarray, sets: np.ndarray, y: np.ndarray, w: float, b: float) -> float:
@@ -48,7 +48,7 @@ def test_gradients_reach_both_sides_and_w_and_b() -> None:
     queries, sets, y = batch()
     w, b = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (4.0, -1.0))
     inputs = (queries.requires_grad_(), sets.requires_grad_(), w, b)
-    for loss in (balanced_logistic, contrastive, hard_logistic):
+    for loss in (balanced_logistic, contrastive):
         assert torch.autograd.gradcheck(lambda q, s, w, b, loss=loss: loss(w * q @ s.T + b, y), inputs)
 
 
@@ -60,21 +60,20 @@ def test_more_of_the_same_negatives_do_not_outweigh_the_positives() -> None:
     torch.testing.assert_close(balanced_logistic(many, members), balanced_logistic(logits, y))
 
 
-def test_ranking_losses_look_at_the_worst_wrong_set() -> None:
+def test_the_contrastive_loss_looks_at_the_worst_wrong_set() -> None:
     y = torch.eye(20, dtype=torch.bool)
     calm = torch.full((20, 20), -4.0).masked_fill(y, 2.0)
     rival = calm.clone()
     rival[0, 5] = 6.0  # one wrong set above the right one
     average = (balanced_logistic(rival, y) - balanced_logistic(calm, y)).item()
-    for loss in (contrastive, hard_logistic):
-        gained = (loss(rival, y) - loss(calm, y)).item()
-        assert gained > average > 0
+    gained = (contrastive(rival, y) - contrastive(calm, y)).item()
+    assert gained > average > 0
 
 
 def test_a_perfect_batch_costs_nearly_nothing() -> None:
     y = torch.eye(8, dtype=torch.bool)
     logits = torch.full((8, 8), -30.0).masked_fill(y, 30.0)
-    for name in ("logistic", "hard", "contrastive"):
+    for name in ("logistic", "contrastive"):
         assert set_loss(name, logits, y) < 1e-6
 
 

@@ -28,7 +28,7 @@ DataArgument = Annotated[
     ),
 ]
 OutOption = Annotated[Path, option("The run's folder; made or continued.", "--out", metavar="RUN")]
-PresetOption = Annotated[str, option("adapt, default, faces, glyphs, paper or tiny.", "--preset")]
+PresetOption = Annotated[str, option("default, faces, glyphs, paper or tiny.", "--preset")]
 ChangesOption = Annotated[
     list[str] | None,
     option("Override a setting, such as --set sets.steps=500; repeatable.", "--set", metavar="NAME=VALUE"),
@@ -164,7 +164,7 @@ def claim(
     changes: ChangesOption = None,
     loss: Annotated[
         list[str] | None,
-        option("contrastive, logistic (the paper's) or hard; repeatable [default: contrastive].", "--loss"),
+        option("contrastive or logistic (the paper's); repeatable [default: contrastive].", "--loss"),
     ] = None,
     seeds: Annotated[int, option("Train everything so often.", min=1, metavar="N")] = 1,
     worlds: Annotated[

@@ -366,9 +366,11 @@ def clopper_pearson(count: float, trials: float, confidence: float = 0.95) -> fl
     >>> round(clopper_pearson(0, 1_000_000) * 1e6, 2)
     3.0
     """
-    from scipy.stats import beta
+    from scipy.special import (
+        betaincinv,  # the quantile of a beta distribution; scipy.stats takes seconds to load
+    )
 
-    return float(beta.ppf(confidence, count + 1, max(trials - count, 1e-9)))
+    return float(betaincinv(count + 1, max(trials - count, 1e-9), confidence))
 
 
 def by_person(

@@ -88,13 +88,6 @@ def set_sums(rows: Floats, counts: NDArray[np.int64]) -> Floats:
     return result
 
 
-def set_means(rows: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Return the mean of each run of ``counts[i]`` rows; an empty run gives zero."""
-    sizes = np.maximum(np.asarray(counts), 1).astype(np.float32)
-    means: Floats = set_sums(rows, counts) / sizes[:, None]
-    return means
-
-
 class Mean(Aggregator):
     """Average pooling followed by L2 normalisation: the paper's baseline, with no training."""
 

@@ -22,7 +22,6 @@ __all__ = [
     "SetNetwork",
     "TrainingSettings",
     "VirtualPeople",
-    "adapt",
     "calibrate_elements",
     "fit_head",
     "fit_logistic",
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from setnet.train.simulated import VirtualPeople
     from setnet.train.sources import DescriptorSource
     from setnet.train.stages import run_export, run_pretrain, run_sets, run_whiten
-    from setnet.train.training import adapt, pretrain, train_sets
+    from setnet.train.training import pretrain, train_sets
 else:
     # name: the module that defines it, imported on first use
     _MODULES = {
@@ -75,7 +74,6 @@ else:
         "SetNetwork": "network",
         "TrainingSettings": "settings",
         "VirtualPeople": "simulated",
-        "adapt": "training",
         "calibrate_elements": "calibration",
         "fit_head": "recipes",
         "fit_logistic": "calibration",

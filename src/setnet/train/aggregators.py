@@ -95,14 +95,6 @@ class Average(AggregatorModule):
         return unit(ragged_mean(elements, counts))
 
 
-class Sum(Average):
-    """Sum pooling without the final L2: a set's length then grows with its size."""
-
-    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
-        """Return the sum of each set's elements."""
-        return ragged_sum(elements, counts)
-
-
 class AverageBeforeFC(AggregatorModule):
     """Average of the L2-normalised features before the last layer, then that layer, then L2.
 

@@ -34,7 +34,6 @@ from setnet.train.aggregators import (
     MemoryVector,
     Muvera,
     NetVLADAggregator,
-    Sum,
     WhiteningLayer,
     unit,
 )
@@ -43,7 +42,7 @@ from setnet.train.resnet import load_vggface2
 from setnet.train.settings import BackboneSettings, TrainingSettings
 from setnet.train.sface import load_sface
 
-AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
+AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad")
 
 
 def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> AggregatorModule:
@@ -64,8 +63,6 @@ def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int
         return Muvera(backbone.dim, dim)
     if name == "netvlad":
         return NetVLADAggregator(backbone.dim, dim, clusters)
-    if name == "sum":
-        return Sum(backbone.dim)
     raise choice_error("aggregator", name, AGGREGATORS)
 
 
@@ -355,7 +352,7 @@ def make_head(
         vlad = aggregator.vlad
         branch = NetVLAD(_numbers(vlad.a.T), _numbers(vlad.b), _numbers(vlad.c))
         output.append(_fold_norm(aggregator))
-    elif isinstance(aggregator, Average) and not isinstance(aggregator, Sum):
+    elif isinstance(aggregator, Average):
         branch = Product((np.eye(aggregator.element_dim, dtype=np.float32),))
     else:
         raise ModelError(

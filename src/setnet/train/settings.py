@@ -200,7 +200,7 @@ def presets() -> list[str]:
     """Return the names of the presets.
 
     >>> presets()
-    ['adapt', 'default', 'faces', 'glyphs', 'paper', 'tiny']
+    ['default', 'faces', 'glyphs', 'paper', 'tiny']
     """
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 

@@ -1,9 +1,8 @@
-"""Training in place: a backbone on identities, a network on sets, and adaptation of a network."""
+"""Training in place: a backbone on identities, a network on sets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from setnet.errors import InvalidInputError, TrainingError, choice_error
+from setnet.errors import TrainingError, choice_error
 from setnet.train.aggregators import NetVLADAggregator, initialise_aggregator, random_sets, set_numbers
 from setnet.train.backbones import Backbone
 from setnet.train.calibration import calibrate_sets
@@ -27,7 +26,7 @@ from setnet.train.loop import (
 )
 from setnet.train.network import SetNetwork
 from setnet.train.settings import SetSettings, TrainingSettings
-from setnet.train.sources import FeatureSource, TrainingSource, stream
+from setnet.train.sources import TrainingSource, stream
 
 
 class Classifier(nn.Module):
@@ -137,19 +136,6 @@ def balanced_logistic(logits: Tensor, members: Tensor) -> Tensor:
     return (positive + negative).mean()
 
 
-def hard_logistic(logits: Tensor, members: Tensor, hardest: int = 4) -> Tensor:
-    """Return the balanced loss with only each query's `hardest` negative sets counted.
-
-    A top-10 list is decided by the few wrong sets that score highest, which an average hides.
-    """
-    masked = logits.masked_fill(members, -torch.inf)
-    worst = masked.topk(min(hardest, logits.shape[1]), dim=1).values
-    kept = torch.isfinite(worst)
-    negative = (functional.softplus(worst.masked_fill(~kept, -30.0)) * kept).sum() / kept.sum().clamp_min(1)
-    y = members.to(logits.dtype)
-    return (functional.softplus(-logits) * y).sum() / y.sum().clamp_min(1) + negative
-
-
 def contrastive(logits: Tensor, members: Tensor) -> Tensor:
     """Return the cross-entropy of each true (query, set) pair against wrong sets and wrong queries.
 
@@ -164,7 +150,7 @@ def contrastive(logits: Tensor, members: Tensor) -> Tensor:
     return (losses[0] + losses[1]) / 2
 
 
-LOSSES = {"logistic": balanced_logistic, "hard": hard_logistic, "contrastive": contrastive}
+LOSSES = {"logistic": balanced_logistic, "contrastive": contrastive}
 
 
 def set_loss(name: str, logits: Tensor, members: Tensor) -> Tensor:
@@ -212,12 +198,8 @@ def set_step_loss(
     step: int,
     group: ProcessGroup | None = None,
     device: str = "cpu",
-    distil: float = 0.0,
 ) -> Tensor:
-    """Return this process's share of the loss of a step, on a batch that seed and step number decide.
-
-    `distil` is the share of the loss that keeps elements near the targets of a `FeatureSource`.
-    """
+    """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
     group = group or ProcessGroup()
     rng = stream(seed, step)
     draw = source.draw(rng, schedule.identities, 2)
@@ -228,11 +210,7 @@ def set_step_loss(
     faces = source.load(draw.picks[share], streams).to(device)
     elements = group.gather(network.elements(faces), total)
     labels = torch.from_numpy(draw.labels).to(device)
-    loss = batch_loss(network, elements, labels, counts, schedule.loss)
-    if isinstance(source, FeatureSource):
-        away = 1.0 - (elements * source.targets[draw.picks]).sum(1)
-        loss = distil * away.mean() + (1.0 - distil) * loss
-    return loss / group.number
+    return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
 
 
 def train_sets(
@@ -337,62 +315,3 @@ def calibrate_network(
         network.w.fill_(fit.w)
         network.b.fill_(fit.b)
     network.train(training)
-
-
-CALIBRATED_ON = 2000  # rows
-
-
-def adapt(
-    network: SetNetwork,
-    source: FeatureSource,
-    settings: TrainingSettings,
-    folder: Path,
-    distil: float = 0.9,
-    stop_at: int | None = None,
-) -> TrainReport:
-    """Train `network`, whose backbone takes the features of `source`, in place; resumes from `folder`.
-
-    Parameters
-    ----------
-    settings
-        Those of set training: sets, schedule, and as weight decay how strongly weights are drawn back to
-        where they were. Batch norm keeps its statistics.
-    distil
-        The share of distillation in the loss, from 0 to 1; the rest is the set loss.
-    """
-    if not 0 <= distil <= 1:
-        raise InvalidInputError(f"the share of distillation is from 0 to 1, not {distil}")
-    make_deterministic(settings.seed)
-    schedule = settings.sets
-    original = [weights.detach().clone() for weights in network.backbone.parameters()]
-    draw = source.sample(np.random.default_rng(settings.seed), CALIBRATED_ON)
-    network.eval()
-    elements = compute_elements(network, source, draw.picks)
-    calibrate_network(network, elements, draw.labels, schedule.sizes, settings.seed)
-    network.train()
-    for part in network.backbone.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.eval()
-
-    def step_loss(step: int) -> Tensor:
-        loss = set_step_loss(network, source, schedule, settings.seed, step, distil=distil)
-        return loss + 0.5 * schedule.weight_decay * _squared_shift(network.backbone, original)
-
-    report = train_loop(
-        "adapt",
-        network,
-        step_loss,
-        replace(schedule, weight_decay=0.0),
-        folder=folder,
-        settings={"people": source.people, "distil": distil} | settings.part("backbone", "sets"),
-        samples=2 * schedule.identities,
-        stop_at=stop_at,
-    )
-    network.eval()
-    return report
-
-
-def _squared_shift(module: nn.Module, original: list[Tensor]) -> Tensor:
-    """Return the squared distance of all weights from where they were."""
-    pairs = zip(module.parameters(), original, strict=True)
-    return torch.stack([((now - before) ** 2).sum() for now, before in pairs]).sum()

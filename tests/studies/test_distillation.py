@@ -12,9 +12,8 @@ from setnet.train.aggregators import unit
 from setnet.train.backbones import Backbone, InputSpec
 from setnet.train.faces import FaceArray
 from setnet.train.network import SetNetwork, make_aggregator
-from setnet.train.settings import TrainingSettings, load_settings
-from setnet.train.sources import FeatureSource, cache_features
-from setnet.train.training import adapt
+from setnet.train.settings import TrainingSettings
+from studies.distillation import FeatureSource, adapt, cache_features, load_settings
 
 PEOPLE, DIM, WIDTH = 40, 16, 24
 SPEC = InputSpec(8, (127.5,) * 3, (64.0,) * 3)
@@ -55,7 +54,7 @@ def source(made: SetNetwork) -> FeatureSource:
 
 def settings(*changes: str) -> TrainingSettings:
     own = ["sets.identities=20", "sets.steps=60", "sets.rate=0.05", "sets.save_every=20"]
-    return load_settings("adapt", [*own, *changes])
+    return load_settings([*own, *changes])
 
 
 def likeness(made: SetNetwork, some: FeatureSource) -> float:
@@ -113,7 +112,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_features_are_computed_once_and_kept(tmp_path: Path) -> None:
     crops = np.random.default_rng(0).integers(0, 255, (20, 8, 8, 3), dtype=np.uint8)
-    augment = load_settings("adapt").augment
+    augment = load_settings().augment
     faces = FaceArray(crops, np.repeat(np.arange(10), 2), SPEC, augment)
     part = nn.Conv2d(3, 4, 3)
     rows = np.arange(3, 20)

@@ -1,0 +1,160 @@
+"""Trains the end of a network on cached features of its frozen blocks, near the descriptors that it had."""
+
+from __future__ import annotations
+
+import logging
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from setnet.errors import InvalidInputError, TrainingError
+from setnet.train import SetNetwork, TrainingSettings
+from setnet.train.loop import TrainReport, make_deterministic, train_loop
+from setnet.train.sources import LabelledSource, TrainingSource, stream
+from setnet.train.training import batch_loss, calibrate_network, compute_elements, set_sizes
+
+logger = logging.getLogger(__name__)
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def load_settings(changes: Sequence[str] = ()) -> TrainingSettings:
+    """Return the settings of the adaptation, in ``adapt.toml``, with changes."""
+    values = tomllib.loads(Path(__file__).with_name("adapt.toml").read_text(encoding="utf-8"))
+    return TrainingSettings.from_dict({"preset": "adapt"} | values).override(changes)
+
+
+AT_ONCE = 8  # faces; more are slower on a CPU, whose caches they do not fit in
+Features = NDArray[np.float16]
+
+
+class FeatureSource(LabelledSource):
+    """Features of faces, a row for each copy of each photo; every copy counts as a face of its person.
+
+    Attributes
+    ----------
+    targets
+        The unit descriptor that each row should have: that of its photo by the network as it was.
+    """
+
+    def __init__(
+        self, features: Features, labels: NDArray[np.int64], targets: Tensor, where: str = "features"
+    ) -> None:
+        if not len(features) == len(labels) == len(targets):
+            raise TrainingError(
+                f"{where}: {len(features)} features, {len(labels)} labels and {len(targets)} targets "
+                "must be as many"
+            )
+        super().__init__(labels, where)
+        self.features, self.targets = features, targets
+
+    def only(self, rows: NDArray[np.int64]) -> FeatureSource:
+        """Return a source of some rows."""
+        return FeatureSource(self.features[rows], self.labels[rows], self.targets[rows], self.where)
+
+    def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
+        """Return the features; there is nothing to augment."""
+        return torch.from_numpy(np.asarray(self.features[picks], np.float32))
+
+
+def cache_features(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> Features:
+    """Return what `part` makes of faces of `source`; kept in `path` (an `.npy`) and read from there."""
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".tmp")
+        _write(part, source, rows, fresh)
+        fresh.replace(path)
+    kept: Features = np.load(path, mmap_mode="r", allow_pickle=False)
+    if len(kept) != len(rows):
+        raise TrainingError(f"{path}: features of {len(kept)} faces, {len(rows)} wanted; remove this file")
+    return kept
+
+
+def _write(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> None:
+    out: np.memmap[Any, np.dtype[np.float16]] | None = None
+    logged = time.monotonic()
+    for start in range(0, len(rows), AT_ONCE):
+        with torch.no_grad():
+            made = part(source.load(rows[start : start + AT_ONCE], None)).numpy()
+        if out is None:
+            shape = (len(rows), *made.shape[1:])
+            out = np.lib.format.open_memmap(path, "w+", dtype=np.float16, shape=shape)
+        out[start : start + len(made)] = made
+        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
+            logged = time.monotonic()
+            logger.info("%s: features of %s of %s faces", source.where, start + len(made), len(rows))
+    if out is None:
+        raise TrainingError(f"{source.where}: no faces to describe")
+    out.flush()
+
+
+CALIBRATED_ON = 2000  # rows
+
+
+def adapt(
+    network: SetNetwork,
+    source: FeatureSource,
+    settings: TrainingSettings,
+    folder: Path,
+    distil: float = 0.9,
+    stop_at: int | None = None,
+) -> TrainReport:
+    """Train `network`, whose backbone takes the features of `source`, in place; resumes from `folder`.
+
+    Parameters
+    ----------
+    settings
+        Those of set training: sets, schedule, and as weight decay how strongly weights are drawn back to
+        where they were. Batch norm keeps its statistics.
+    distil
+        The share of distillation in the loss, from 0 to 1; the rest is the set loss.
+    """
+    if not 0 <= distil <= 1:
+        raise InvalidInputError(f"the share of distillation is from 0 to 1, not {distil}")
+    make_deterministic(settings.seed)
+    schedule = settings.sets
+    original = [weights.detach().clone() for weights in network.backbone.parameters()]
+    draw = source.sample(np.random.default_rng(settings.seed), CALIBRATED_ON)
+    network.eval()
+    elements = compute_elements(network, source, draw.picks)
+    calibrate_network(network, elements, draw.labels, schedule.sizes, settings.seed)
+    network.train()
+    for part in network.backbone.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.eval()
+
+    def step_loss(step: int) -> Tensor:
+        rng = stream(settings.seed, step)
+        draw = source.draw(rng, schedule.identities, 2)
+        counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng))
+        elements = network.elements(source.load(draw.picks, None))
+        loss = batch_loss(network, elements, torch.from_numpy(draw.labels), counts, schedule.loss)
+        away = 1.0 - (elements * source.targets[draw.picks]).sum(1)
+        loss = distil * away.mean() + (1.0 - distil) * loss
+        return loss + 0.5 * schedule.weight_decay * _squared_shift(network.backbone, original)
+
+    report = train_loop(
+        "adapt",
+        network,
+        step_loss,
+        replace(schedule, weight_decay=0.0),
+        folder=folder,
+        settings={"people": source.people, "distil": distil} | settings.part("backbone", "sets"),
+        samples=2 * schedule.identities,
+        stop_at=stop_at,
+    )
+    network.eval()
+    return report
+
+
+def _squared_shift(module: nn.Module, original: list[Tensor]) -> Tensor:
+    """Return the squared distance of all weights from where they were."""
+    pairs = zip(module.parameters(), original, strict=True)
+    return torch.stack([((now - before) ** 2).sum() for now, before in pairs]).sum()
