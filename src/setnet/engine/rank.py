@@ -93,8 +93,8 @@ class TopK:
 def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's."""
     out = no_scores(query.size, sum(len(which) for _, which in rows))
-    for segment, _, part in _parts(snapshot, rows, out):
-        _evaluate(segment.elements, segment.offsets, query, out, part)
+    for segment, which, part in _parts(snapshot, rows, out):
+        _evaluate(segment.elements_with(which), segment.offsets, query, out, part)
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
     if query.known:
@@ -215,7 +215,7 @@ def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     sims = np.empty((sum(len(which) for _, which in rows), examples))
     out = no_scores(query.size, len(sims))
     for segment, which, part in _parts(snapshot, rows, out):
-        stored, scales = segment.set_rows, segment.array("set_scales").reshape(-1)
+        stored, scales = segment.sets_with(which), segment.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(
             sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, examples, which, sims[part]
         )

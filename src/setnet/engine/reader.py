@@ -17,20 +17,15 @@ from setnet.engine.query import KnownPair
 from setnet.engine.scan import Allowed
 from setnet.engine.settings import GIVEN, Settings, head_named, spec_of
 from setnet.engine.snapshot import Snapshot
-from setnet.errors import InvalidInputError, StorageError, choice_error
+from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import Aggregator, Mean
-
-VERIFY = ("open", "full")
 
 
 class IndexReader:
     """What every thread that searches shares; all access to the catalogue is under one lock."""
 
-    def __init__(self, path: Path, head: Aggregator | None, verify: str = "open") -> None:
-        if verify not in VERIFY:
-            raise choice_error("verify", verify, VERIFY)
+    def __init__(self, path: Path, head: Aggregator | None) -> None:
         self.path = path
-        self._verify = verify
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._snapshot: Snapshot | None = None
@@ -120,7 +115,7 @@ class IndexReader:
         if self._snapshot is None or self._snapshot.generation != catalog.get("generation"):
             self.settings = Settings.of_json(catalog.get("settings"))
             known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
-            self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known, self._verify)
+            self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known)
         self._snapshot.ensure_whole()
         return self._snapshot
 

@@ -167,7 +167,7 @@ def _copied(segment: Segment, to: Path) -> int:
                 return 0
         except StorageError:
             pass  # cut short by a kill, or damaged: copied again
-    source.verify()
+    source.require_sound()
     replace_file(to, source.content)  # from the map: a merge may have removed the file by now
     return source.bytes
 

@@ -89,12 +89,14 @@ def ragged(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.in
 class Segment:
     """The rows of a segment file, with its arrays under their names.
 
-    No array leaves here before its shape, and where they are positions its values, were found to be sound:
-    what is damaged or crafted raises `StorageError` naming the file and the array.
+    No array leaves here before its shape, its checksums, and where they are positions its values, were found
+    to be sound: what is damaged or crafted raises `StorageError` naming the file and the array. A repair
+    reads arrays ``as_they_are``, and takes only rows whose checksums fit.
     """
 
-    def __init__(self, number: int, file: SegmentFile, shape: Shape) -> None:
+    def __init__(self, number: int, file: SegmentFile, shape: Shape, as_they_are: bool = False) -> None:
         self.number = number
+        self._as_they_are = as_they_are
         self.file = file
         self.shape = shape
         self.coded = "codes" in file
@@ -103,7 +105,7 @@ class Segment:
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
         self.offsets: NDArray[np.int64] = self.array("offsets")
-        self._verify("elements")
+        self._check_shape("elements")
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -111,24 +113,35 @@ class Segment:
     def array(self, name: str) -> NDArray[Any]:
         """Return an array that was found to be sound."""
         if name not in self._sound:
-            self._verify(name)
+            self._check_shape(name)
+            if not self._as_they_are:
+                self.file.verify(name)
+                if fault := self._fault(name):
+                    raise self._damaged(name, fault)
             self._sound.add(name)
         return self.file.array(name)
 
-    def hot(self, name: str) -> NDArray[Any]:
-        """Return a sound array about to be read as a whole."""
-        self.array(name)
-        return self.file.hot(name)
+    hot = array
 
-    def _verify(self, name: str) -> None:
+    def rows_of(self, name: str, first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[Any]:
+        """Return an array whose entries from each of ``first`` to before ``end`` were found to be sound.
+
+        It is for arrays that hold no positions, of which few entries are read.
+        """
+        if name not in self._sound:
+            self._check_shape(name)
+            width = self.file.array(name)[:1].nbytes
+            if width and not self._as_they_are:
+                self.file.verify_bytes(name, first * width, end * width)
+        return self.file.array(name)
+
+    def _check_shape(self, name: str) -> None:
         entry, (dtype, sizes) = self.file.entry(name), self._expected[name]
         fits = len(entry.shape) == len(sizes) and all(
             size in (found, None) for size, found in zip(sizes, entry.shape, strict=True)
         )
         if entry.dtype != dtype or not fits:
             raise self._damaged(name, f"{entry.dtype} of shape {entry.shape}, not {dtype} of {sizes}")
-        if fault := self._fault(name):
-            raise self._damaged(name, fault)
 
     def _damaged(self, name: str, fault: str) -> StorageError:
         return StorageError(f"{self.file.path} is damaged: array {name!r}: {fault}; run check() on the index")
@@ -253,26 +266,31 @@ class Segment:
         except ValueError as error:
             raise self._damaged("attributes", str(error)) from error
 
+    def elements_with(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of all rows, of which those of some rows were found to be sound."""
+        return self.rows_of("elements", self.offsets[rows], self.offsets[rows + 1])
+
     def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the elements of rows."""
-        return self.elements[ragged(self.offsets, rows)]
+        return self.elements_with(rows)[ragged(self.offsets, rows)]
 
     def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return codes and scales of set vectors."""
         sets = self.shape.sets
         if sets is None or "set_codes" not in self.file:
             return np.empty((len(rows), 0), np.uint8), np.ones(len(rows), np.float32)
-        stored = self.set_rows[rows]
+        stored = self.sets_with(rows)[rows]
         if sets.bits >= 16:
             return codec.encode(stored, sets.bits), np.ones(len(rows), np.float32)
         return stored, self.array("set_scales").reshape(-1)[rows]
 
-    @property
-    def set_rows(self) -> NDArray[Any]:
-        """The set vectors as stored, one row each; at one bit the scan reads these very rows."""
-        if self.shape.sets is not None and self.shape.sets.bits == 1:
-            return self.array("set_codes")
-        return self.array("set_rows")
+    def sets_with(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the set vectors as stored, one row each, of which some rows were found to be sound.
+
+        At one bit the scan reads these very rows.
+        """
+        sets = self.shape.sets
+        return self.rows_of("set_codes" if sets and sets.bits == 1 else "set_rows", rows, rows + 1)
 
 
 CHUNK = 8192  # items handled at once

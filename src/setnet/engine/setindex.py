@@ -65,12 +65,12 @@ class SetIndex:
     >>> index.close()
     """
 
-    def __init__(self, path: Path, read_only: bool, head: Aggregator | None, verify: str = "open") -> None:
+    def __init__(self, path: Path, read_only: bool, head: Aggregator | None) -> None:
         """Use `create` or `open` instead."""
         self.path, self.read_only = path, read_only
         writer = None if read_only else Writer(path)
         try:
-            self._reader = IndexReader(path, head, verify)
+            self._reader = IndexReader(path, head)
         except BaseException:
             if writer:
                 writer.close()
@@ -122,26 +122,19 @@ class SetIndex:
 
     @classmethod
     def open(
-        cls,
-        path: str | Path,
-        read_only: bool = False,
-        *,
-        head: Aggregator | str | None = None,
-        verify: str = "open",
+        cls, path: str | Path, read_only: bool = False, *, head: Aggregator | str | None = None
     ) -> SetIndex:
         """Open an index; for writing unless ``read_only``, which never waits and never locks.
 
-        ``verify`` says how far its files are trusted. ``"open"`` (the default) verifies their structure and
-        every number that is used as a position, and maps them. ``"full"`` reads each array into memory when
-        it is first used and compares its checksum: for files of others, media that fail, and folders where
-        somebody may truncate a file that is being searched. It takes memory for what the searches read.
+        Its files are trusted in nothing: what is read is compared with its checksum the first time, and every
+        number that is used as a position is verified.
         """
         root = Path(path)
         require_index(root)
         if isinstance(head, str):
             head = head_named(head, 0, 32)
         with storage_errors(root):
-            return cls(root, read_only, head, verify)
+            return cls(root, read_only, head)
 
     @staticmethod
     def destroy(path: str | Path) -> None:
@@ -307,7 +300,8 @@ class SetIndex:
     ) -> list[RankedItems]:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
         snapshot, allowed = self._view(options)
-        return best_items(snapshot, allowed, self._asked(queries, k, mode, options))
+        with snapshot.intact():
+            return best_items(snapshot, allowed, self._asked(queries, k, mode, options))
 
     @own_errors
     def rerank(
@@ -322,7 +316,8 @@ class SetIndex:
         (asked,) = self._asked([query], k, "exact", options)
         rows = snapshot.find(self._reader.seqs_of(ids))
         with_elements = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in rows]
-        return ranked_items(snapshot, best_of(snapshot, with_elements, asked))
+        with snapshot.intact():
+            return ranked_items(snapshot, best_of(snapshot, with_elements, asked))
 
     def _view(self, options: SearchOptions) -> tuple[Snapshot, Allowed]:
         """Return the latest snapshot, and which rows satisfy the conditions on attributes."""
@@ -357,19 +352,24 @@ class SetIndex:
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
         seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
-        for s, rows in snapshot.find(seqs):
-            return snapshot.segments[s].elements_of(rows).astype(np.float32)
+        with snapshot.intact():
+            for s, rows in snapshot.find(seqs):
+                return snapshot.segments[s].elements_of(rows).astype(np.float32)
         raise InvalidInputError(f"id {item!r} is not in the index")
 
     @own_errors
     def contents(self) -> Contents:
         """Return the ids, counts and elements of all items at once; `items` needs less memory."""
-        return self._reader.snapshot().contents()
+        snapshot = self._reader.snapshot()
+        with snapshot.intact():
+            return snapshot.contents()
 
     @own_errors
     def sample(self, count: int) -> NDArray[np.float32]:
         """Return ``count`` elements, or all there are, evenly spaced over the items in order of insertion."""
-        return self._reader.snapshot().sample(whole("count", count, 1))
+        snapshot = self._reader.snapshot()
+        with snapshot.intact():
+            return snapshot.sample(whole("count", count, 1))
 
     @own_errors
     def stats(self) -> Stats:

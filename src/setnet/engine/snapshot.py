@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,10 +61,10 @@ class LaneTable:
         return parts
 
 
-def open_segment(root: Path, listed: ListedSegment, shape: Shape, verify: str = "open") -> Segment:
+def open_segment(root: Path, listed: ListedSegment, shape: Shape) -> Segment:
     """Return a segment that the catalogue lists; another file in its place is an error."""
     number, items, elements, size, crc = listed
-    file = SegmentFile(segment_path(root, number), verify)
+    file = SegmentFile(segment_path(root, number))
     if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
         raise StorageError(f"{file.path} is not the file that the catalogue lists; run check()")
     return Segment(number, file, shape)
@@ -72,9 +73,7 @@ def open_segment(root: Path, listed: ListedSegment, shape: Shape, verify: str = 
 class Snapshot:
     """Segments, deletions and generation, read in one transaction; holds its files open."""
 
-    def __init__(
-        self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment], verify: str
-    ) -> None:
+    def __init__(self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment]) -> None:
         self.generation: int = catalog.get("generation")
         self.shape = shape
         self.segments: list[Segment] = []
@@ -82,7 +81,7 @@ class Snapshot:
         next_seq = catalog.get("next_seq")
         for listed in catalog.segments():
             number, items = listed[:2]
-            segment = known.get(number) or open_segment(root, listed, shape, verify)
+            segment = known.get(number) or open_segment(root, listed, shape)
             if items and segment.seq[-1] >= next_seq:
                 raise StorageError(
                     f"{segment.file.path} is damaged: it holds items that were never stored; run check()"
@@ -95,6 +94,14 @@ class Snapshot:
         """Raise an error when a file was truncated since it was opened."""
         for segment in self.segments:
             segment.file.ensure_whole()
+
+    @contextmanager
+    def intact(self) -> Iterator[None]:
+        """Raise an error when a file was truncated before the block had read it: it may have read zeros."""
+        try:
+            yield
+        finally:
+            self.ensure_whole()
 
     @cached_property
     def elements(self) -> LaneTable:
@@ -143,7 +150,7 @@ class Snapshot:
             ends = np.cumsum(sizes[s])
             row = np.searchsorted(ends, mine, side="right")
             place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
-            found.append(segment.elements[place].astype(np.float32))
+            found.append(segment.rows_of("elements", place, place + 1)[place].astype(np.float32))
         return np.concatenate(found)
 
     def items(self) -> Iterator[Item]:
@@ -151,17 +158,16 @@ class Snapshot:
         for s, segment in enumerate(self.segments):
             rows = self.alive(s)
             for at in range(0, len(rows), 1024):
-                segment.file.ensure_whole()
                 part = rows[at : at + 1024]
-                values = segment.attributes_of(part)
-                yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
+                with self.intact():
+                    ids, values = segment.ids_of(part), segment.attributes_of(part)
+                yield from map(Item, ids, segment.counts[part].tolist(), values)
 
     def contents(self) -> Contents:
         """Return ids, counts and elements of all living items, in the order of segments and rows."""
         ids, counts = list[str](), [np.empty(0, np.int64)]
         elements = [np.empty((0, self.shape.dim), np.float32)]
         for s, segment in enumerate(self.segments):
-            segment.file.ensure_whole()
             rows = self.alive(s)
             ids += segment.ids_of(rows)
             counts.append(segment.counts[rows])

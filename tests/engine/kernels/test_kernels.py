@@ -20,7 +20,6 @@ from setnet.engine import greedy_matches
 from setnet.engine.kernels import backend, lanes, reference
 from setnet.engine.query import Examples, Query, Scoring
 from setnet.engine.scan import QueryCodes
-from setnet.engine.segment_file import crc32
 from setnet.errors import InvalidInputError
 from setnet.heads import codec
 from setnet.heads.bit_codes import BitCodec, code_bits
@@ -278,9 +277,34 @@ def test_pack_bits(precision: str, dim: int) -> None:
     assert not factors[1][slots < 0].any()
 
 
-@given(st.binary(max_size=400), st.integers(0, 2**32 - 1), st.integers(0, 15))
-def test_checksums_are_those_of_zlib(data: bytes, crc: int, start: int) -> None:
-    assert crc32(memoryview(data)[start:], crc) == zlib.crc32(data[start:], crc)
+@given(st.lists(st.binary(max_size=400), max_size=4), st.integers(1, 300))
+def test_checksums_of_blocks_are_those_of_zlib_however_the_bytes_come(parts: list[bytes], block: int) -> None:
+    whole = b"".join(parts)
+    sums = np.zeros(len(whole) // block, np.uint32)
+    done = crc = 0
+    for part in parts:
+        crc = backend.kernels.checksum_blocks(part, block, done % block, crc, sums[done // block :])
+        done += len(part)
+    expected = [zlib.crc32(whole[at : at + block]) for at in range(0, len(whole), block)]
+    assert [*sums.tolist(), crc] == expected[: len(sums)] + (expected[len(sums) :] or [0])
+
+
+@given(st.binary(min_size=1, max_size=700), st.integers(1, 200), st.data())
+def test_damaged_blocks_are_found_where_they_are_read(data: bytes, block: int, drawn: st.DataObject) -> None:
+    sums = np.array([zlib.crc32(data[at : at + block]) for at in range(0, len(data), block)], np.uint32)
+    flipped = np.frombuffer(data, np.uint8).copy()
+    at = drawn.draw(st.integers(0, len(data) - 1))
+    flipped[at] ^= 1
+    starts = np.array(drawn.draw(st.lists(st.integers(0, len(data)), max_size=5)), np.int64)
+    ends = np.array([drawn.draw(st.integers(start, len(data))) for start in starts.tolist()], np.int64)
+    found = []
+    for kernels in (backend.kernels, reference):
+        seen = np.zeros(len(sums), np.uint8)
+        found.append((kernels.damaged_block(flipped, block, sums, seen, starts, ends), seen.tolist()))
+    assert found[0] == found[1]
+    read = [range(a // block, -(-z // block)) for a, z in zip(starts.tolist(), ends.tolist(), strict=True)]
+    assert found[0][0] == (at // block if any(at // block in blocks for blocks in read) else -1)
+    assert not found[0][1][at // block]
 
 
 @compiled

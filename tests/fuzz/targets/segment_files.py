@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from setnet import SetIndex
-from setnet.engine.segment_file import FORMAT, TAIL, TRAILER
+from setnet.engine.segment_file import TAIL, TRAILER
 from setnet.errors import SetNetError
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import NUMBERS, json_bytes, junk, mutated_bytes
 from tests.fuzz.target import Function, attempt
+from tests.support.segment_bytes import checksums, footer_and_arrays, places, put_together
 
 Row = tuple[int, int, int, int]  # items, elements, bytes, crc
 DIM = 9
@@ -45,13 +45,9 @@ class Damaged:
     answers: dict[str, Any]
 
     @property
-    def footer(self) -> dict[str, Any]:
-        return dict(json.loads(self.sound[self.end : -TRAILER.size]))
-
-    @property
-    def end(self) -> int:
-        """Where the arrays end and the footer begins."""
-        return int(len(self.sound) - TRAILER.size - TRAILER.unpack(self.sound[-TRAILER.size :])[0])
+    def parts(self) -> tuple[dict[str, Any], bytearray]:
+        """The footer, and all bytes up to the end of the arrays."""
+        return footer_and_arrays(self.sound)
 
 
 @contextmanager
@@ -103,32 +99,33 @@ SLOW: dict[str, Callable[[SetIndex], Any]] = {
 
 def _crafted_values(choices: Choices, index: Damaged) -> bytes:
     """Overwrite entries of arrays, and make all checksums fit."""
-    footer, body = index.footer, bytearray(index.sound[: index.end])
+    footer, body = index.parts
+    arrays = places(footer)
     for _ in range(choices.pick((1, 1, 2))):
-        entry = footer["arrays"][choices.pick(sorted(footer["arrays"]))]
-        size = np.dtype(entry["dtype"]).itemsize
+        dtype, start, bytes_, _ = arrays[choices.pick(sorted(arrays))]
+        size = np.dtype(dtype).itemsize
         for _ in range(choices.pick((1, 1, 4, 16))):
-            at = entry["offset"] + choices.below(max(1, entry["bytes"] // size)) * size
+            at = start + choices.below(max(1, bytes_ // size)) * size
             number = choices.below(800) - 400 if choices.once_in(3) else choices.pick(NUMBERS)
             body[at : at + size] = (number % 2 ** (8 * size)).to_bytes(size, "little")
-        entry["crc"] = zlib.crc32(body[entry["offset"] : entry["offset"] + entry["bytes"]])
-    return _closed(bytes(body), json.dumps(footer).encode())
+    return put_together(body, checksums(footer, bytes(body)), footer)
 
 
 def _crafted_footer(choices: Choices, index: Damaged) -> bytes:
     """Change what the footer says, and make its checksum fit."""
-    footer = index.footer
+    footer, body = index.parts
+    sums = checksums(footer, bytes(body))
     names = sorted(footer["arrays"])
     name, other = choices.pick(names), choices.pick(names)
     entry = footer["arrays"][name]
     match choices.below(6):
         case 0:
-            entry["shape"][choices.below(len(entry["shape"]))] = junk(choices)
+            entry[1][choices.below(len(entry[1]))] = junk(choices)
         case 1:
-            entry[choices.pick(("offset", "bytes", "crc", "shape"))] = junk(choices)
+            entry[choices.below(2)] = junk(choices)
         case 2:
             kinds = ("<i8", "<i4", "|u1", "<f4", "<f2", "<f8", "|O", "<U9", "", 3, None)
-            entry["dtype"] = choices.pick(kinds)
+            entry[0] = choices.pick(kinds)
         case 3:
             values = [junk(choices), [1e9, 0.0], [0, 0]]
             footer["info"][choices.pick([*footer["info"], "first_wide"])] = choices.pick(values)
@@ -138,13 +135,8 @@ def _crafted_footer(choices: Choices, index: Damaged) -> bytes:
         case _:
             words = [b"0", b"1", b"[", b"]", b"{", b"}", b",", b'"', b"-", b"e", b".", b"\0", b"\xff"]
             text = mutated_bytes(choices, json.dumps(footer).encode(), words)
-            return _closed(index.sound[: index.end], text)
-    return _closed(index.sound[: index.end], json_bytes(footer))
-
-
-def _closed(body: bytes, footer: bytes) -> bytes:
-    """Return a file whose trailer fits its footer, so that what is wrong is found later, if at all."""
-    return body + footer + TRAILER.pack(len(footer), zlib.crc32(footer), FORMAT, TAIL)
+            return put_together(body, sums, text)
+    return put_together(body, sums, json_bytes(footer))
 
 
 def _row_of(data: bytes, otherwise: Row) -> Row:
@@ -174,18 +166,16 @@ def _try(choices: Choices, index: Damaged) -> None:
     with closing(sqlite3.connect(index.root / "catalog.sqlite", isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = OFF")
         db.execute("UPDATE segments SET items = ?, elements = ?, bytes = ?, crc = ?", row)
-    verify = "full" if choices.once_in(4) else "open"
-    expected = None if is_crafted or verify == "open" else index.answers
-    attempt(lambda: _use(choices, index.root, verify, expected))
+    attempt(lambda: _use(choices, index.root, None if is_crafted else index.answers))
     if not is_crafted and data != index.sound and choices.once_in(2):
         assert not _is_sound(index.root), "check() says that a damaged segment is sound"
     if choices.once_in(40):
         _repair_copy(choices, index.root)
 
 
-def _use(choices: Choices, root: Path, verify: str, expected: dict[str, Any] | None) -> None:
-    """Search a damaged index; where checksums are compared, answers are right or errors."""
-    with SetIndex.open(root, read_only=True, verify=verify) as index:
+def _use(choices: Choices, root: Path, expected: dict[str, Any] | None) -> None:
+    """Search a damaged index; where checksums do not hide it, answers are right or errors."""
+    with SetIndex.open(root, read_only=True) as index:
         for _ in range(3):
             searches = SLOW if choices.once_in(100) else SEARCHES
             name = choices.pick(list(searches))

@@ -5,6 +5,7 @@ Each function takes the arguments of its twin in ``_kernels`` and computes the s
 
 from __future__ import annotations
 
+import zlib
 from itertools import pairwise
 from typing import Any
 
@@ -304,3 +305,48 @@ def collect(bounds: NDArray[np.float32], low: float, out: NDArray[np.int64]) -> 
     room = min(len(found), len(out))
     out[:room] = found[:room]
     return len(found)
+
+
+def checksum_blocks(data: Any, block: int, held: int, crc: int, sums: NDArray[np.uint32]) -> int:
+    """Write the CRC-32 of each block that bytes complete, and return that of the last block so far.
+
+    The first block has ``held`` bytes already, whose checksum is ``crc``.
+    """
+    rest, done = memoryview(data).cast("B"), 0
+    while rest:
+        crc = zlib.crc32(rest[: block - held], crc)
+        held, rest = held + len(rest[: block - held]), rest[block - held :]
+        if held == block:
+            sums[done], done, held, crc = crc, done + 1, 0, 0
+    return crc
+
+
+def damaged_block(
+    data: NDArray[np.uint8],
+    block: int,
+    sums: NDArray[np.uint32],
+    seen: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> int:
+    """Verify the blocks with some bytes that were not ``seen`` before; return the first bad one, or -1."""
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        for i in range(start // block, -(-end // block)):
+            if not seen[i] and zlib.crc32(data[i * block : (i + 1) * block].tobytes()) != sums[i]:
+                return i
+            seen[i] = 1
+    return -1
+
+
+def watch(data: Any) -> int:
+    """Do nothing: without the extension, reading a map of a truncated file ends the process."""
+    return -1
+
+
+def unwatch(number: int) -> None:
+    """Do nothing, as `watch` does."""
+
+
+def is_struck(number: int) -> bool:
+    """Return that nothing is known of a map."""
+    return False

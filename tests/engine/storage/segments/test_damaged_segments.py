@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import sqlite3
-import zlib
+import subprocess
+import sys
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.engine.segment_file import FORMAT, TAIL, TRAILER
-from setnet.errors import InvalidInputError, StorageError, VersionError
+from setnet.engine.kernels import backend, reference
+from setnet.engine.segment_file import BLOCK, FORMAT, TRAILER
+from setnet.errors import StorageError, VersionError
+from tests.support.segment_bytes import checksums, footer_and_arrays, places, put_together
 
 QUERY = np.ones((2, 16), np.float32)
+compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 Change = Callable[[dict[str, Any], bytearray], object]  # of a footer and the arrays before it
 
 
@@ -35,18 +40,14 @@ def segment_of(root: Path) -> Path:
 def craft(root: Path, change: Change) -> None:
     """Apply ``change(footer, body)`` to the one segment, and make every checksum and the catalogue fit."""
     path = segment_of(root)
-    data = path.read_bytes()
-    length = TRAILER.unpack(data[-TRAILER.size :])[0]
-    end = len(data) - TRAILER.size - length
-    footer, body = json.loads(data[end : end + length]), bytearray(data[:end])
+    footer, body = footer_and_arrays(path.read_bytes())
+    arrays = deepcopy(footer)
     change(footer, body)
-    for entry in footer["arrays"].values():
-        if isinstance(entry["offset"], int) and isinstance(entry["bytes"], int):
-            entry["crc"] = zlib.crc32(bytes(body[entry["offset"] :][: entry["bytes"]]))
-    text = json.dumps(footer).encode()
-    path.write_bytes(bytes(body) + text + TRAILER.pack(len(text), zlib.crc32(text), FORMAT, TAIL))
+    sums = checksums(arrays, body)
+    path.write_bytes(put_together(body, sums, footer))
+    crc = TRAILER.unpack(path.read_bytes()[-TRAILER.size :])[1]
     with sqlite3.connect(root / "catalog.sqlite") as db:
-        db.execute("UPDATE segments SET bytes = ?, crc = ?", (path.stat().st_size, zlib.crc32(text)))
+        db.execute("UPDATE segments SET bytes = ?, crc = ?", (path.stat().st_size, crc))
     db.close()
 
 
@@ -54,15 +55,18 @@ def entry_of(array: str, at: Any, value: Any) -> Change:
     """Return a change that writes a value into an array."""
 
     def change(footer: dict[str, Any], body: bytearray) -> None:
-        entry = footer["arrays"][array]
-        values = np.frombuffer(body, entry["dtype"], int(np.prod(entry["shape"])), entry["offset"])
-        values[at] = value
+        dtype, start, size, _ = places(footer)[array]
+        np.frombuffer(body, dtype, size // np.dtype(dtype).itemsize, start)[at] = value
 
     return change
 
 
-def footer_of(array: str, **fields: Any) -> Change:
-    return lambda footer, body: footer["arrays"][array].update(fields)
+def footer_of(array: str, dtype: str | None = None, shape: list[int] | None = None) -> Change:
+    def change(footer: dict[str, Any], body: bytearray) -> None:
+        before = footer["arrays"][array]
+        footer["arrays"][array] = [dtype or before[0], shape or before[1]]
+
+    return change
 
 
 CRAFTED = {
@@ -79,12 +83,12 @@ CRAFTED = {
     "wide blocks": (lambda footer, body: footer["info"].update(first_wide=0), "lane_rows"),
     "an element that is no number": (entry_of("elements", slice(None), np.nan), "elements"),
     "id bytes that are no text": (entry_of("id_bytes", slice(None), 255), "id_bytes"),
-    "an array past the end": (footer_of("fine_codes", offset=2**40), "fine_codes"),
+    "an array past the end": (footer_of("fine_codes", shape=[2**40, 4, 16, 4]), "fine_codes"),
     "an array of objects": (footer_of("elements", dtype="|O"), "elements"),
     "a negative shape": (footer_of("elements", shape=[-1, 16]), "elements"),
-    "a shape larger than its bytes": (footer_of("fine_codes", shape=[2**40, 20]), "fine_codes"),
-    "another width": (footer_of("fine_codes", shape=[20, 20], bytes=448), "fine_codes"),
-    "no such array": (lambda footer, body: footer["arrays"].pop("code_norms"), "code_norms"),
+    "a shape of five sizes": (footer_of("fine_codes", shape=[1, 1, 1, 1, 1]), "fine_codes"),
+    "another type": (footer_of("elements", dtype="<i4"), "elements"),
+    "no such array": (lambda footer, body: footer["arrays"].pop("code_norms"), "checksums"),
     "norms that are none": (
         lambda footer, body: footer["info"].update(set_norms=[float("nan"), 1.0]),
         "set_norms",
@@ -151,7 +155,7 @@ def test_set_vectors_of_another_shape_are_an_error(
     tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex], bits: int
 ) -> None:
     make_index(make_world(4, 300), tmp_path / "i", batch=300, set_bits=bits).close()
-    craft(tmp_path / "i", lambda footer, body: footer["arrays"]["set_scales"].update(shape=[16], bytes=64))
+    craft(tmp_path / "i", footer_of("set_scales", dtype="<i4"))
     with SetIndex.open(tmp_path / "i", read_only=True) as index, pytest.raises(StorageError, match="set_sc"):
         index.search(QUERY, k=3, mode="set")
 
@@ -160,6 +164,57 @@ def test_sequence_numbers_that_were_never_given_are_an_error(stored: Path) -> No
     craft(stored, entry_of("seq", 299, 2**62))
     with SetIndex.open(stored, read_only=True) as index, pytest.raises(StorageError, match="never stored"):
         index.search(QUERY, k=3)
+
+
+def flip(root: Path, array: str, at: int = 2) -> None:
+    path = segment_of(root)
+    data = bytearray(path.read_bytes())
+    data[places(footer_and_arrays(data)[0])[array][1] + at] ^= 0x10
+    path.write_bytes(data)
+
+
+def _use(index: SetIndex) -> None:
+    """Search by codes and by columns."""
+    index.search(QUERY, k=3)
+    index.search(QUERY, k=300, where={"n": {">=": 0}})
+
+
+@pytest.mark.parametrize(
+    "array", ["elements", "codes", "fine_codes", "offsets", "id_bytes", "column_0_texts"]
+)
+def test_no_search_reads_a_flipped_bit_that_its_checksum_shows(tmp_path: Path, array: str) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    with SetIndex.create(tmp_path / "i", 16, head="none") as index:
+        index.add([f"{n}" for n in range(300)], rows, [1] * 300, [{"n": n} for n in range(300)])
+    flip(tmp_path / "i", array)
+    with SetIndex.open(tmp_path / "i", read_only=True) as index:
+        with pytest.raises(StorageError, match=rf"00000001\.seg is damaged.*'{array}'.*run check"):
+            _use(index)
+        assert array in index.check().problems[0]
+
+
+def test_only_what_a_search_reads_is_verified(stored: Path) -> None:
+    with SetIndex.open(stored, read_only=True) as index:
+        counts = index._reader.snapshot().segments[0].counts
+        row = int(np.flatnonzero(counts.cumsum() * 16 * 4 < BLOCK)[-2])
+        found = index.elements(index.contents().ids[row])
+    flip(stored, "elements", int(counts.sum()) * 16 * 4 - 1)
+    with SetIndex.open(stored, read_only=True) as index:
+        ids = [item.id for item in index.items()]
+        np.testing.assert_array_equal(index.elements(ids[row]), found)
+        with pytest.raises(StorageError, match="elements"):
+            index.elements(ids[int(np.flatnonzero(counts)[-1])])
+
+
+def test_damaged_checksums_are_told_apart_from_damaged_arrays(stored: Path) -> None:
+    path = segment_of(stored)
+    data = bytearray(path.read_bytes())
+    _, body = footer_and_arrays(data)
+    data[len(body) + 4 * 7] ^= 1  # what is read at open is sound
+    path.write_bytes(data)
+    with SetIndex.open(stored, read_only=True) as index:
+        (problem,) = index.check().problems
+    assert "checksum of its checksums" in problem
 
 
 def test_a_file_truncated_while_it_is_searched_is_an_error(stored: Path) -> None:
@@ -175,26 +230,59 @@ def test_a_file_truncated_while_it_is_searched_is_an_error(stored: Path) -> None
         assert "truncated" in " ".join(index.check().problems)
 
 
-def test_full_verification_reads_what_it_uses_and_needs_the_file_no_more(stored: Path) -> None:
-    with SetIndex.open(stored, read_only=True, verify="full") as index:
-        before = index.search(QUERY, k=3)
-        os.truncate(segment_of(stored), 0)
-        assert index.search(QUERY, k=3) == before
-    with pytest.raises(InvalidInputError, match="'open', 'full'"):
-        SetIndex.open(stored, verify="quick")
+@compiled
+def test_truncation_in_the_middle_of_a_read_is_an_error_and_the_process_lives(stored: Path) -> None:
+    with SetIndex.open(stored, read_only=True) as index:
+        snapshot = index._reader.snapshot()
+        elements = snapshot.segments[0].elements
+        os.truncate(segment_of(stored), 4096)
+        assert not elements[-1].any(), "zeros stand in place of what is gone"
+        os.truncate(segment_of(stored), snapshot.segments[0].file.bytes)
+        with pytest.raises(StorageError, match="truncated"):
+            index.search(QUERY, k=3)
 
 
-def test_full_verification_finds_a_flipped_bit_that_structure_cannot_show(stored: Path) -> None:
-    with SetIndex.open(stored, read_only=True) as index:
-        at = index._reader.snapshot().segments[0].file.entry("elements").offset
-    path = segment_of(stored)
-    data = bytearray(path.read_bytes())
-    data[at + 2] ^= 0x10
-    path.write_bytes(data)
-    with SetIndex.open(stored, read_only=True) as index:
-        assert index.search(QUERY, k=3), "the default trusts numbers that are no positions"
-    with (
-        SetIndex.open(stored, read_only=True, verify="full") as index,
-        pytest.raises(StorageError, match="elements"),
-    ):
-        index.search(QUERY, k=3)
+VICTIM = """
+import faulthandler, mmap, os, sys
+from setnet import SetIndex
+from setnet.errors import StorageError
+root, kind = sys.argv[1:]
+if kind == "before":
+    faulthandler.enable()
+with SetIndex.open(root, read_only=True) as index:
+    if kind == "after":
+        faulthandler.enable()
+    snapshot = index._reader.snapshot()
+    elements = snapshot.segments[0].elements
+    if kind == "foreign":
+        with open(root + "/foreign", "wb+") as file:
+            file.truncate(1 << 16)
+            mine = mmap.mmap(file.fileno(), 1 << 16)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if kind == "foreign":
+        os.truncate(root + "/foreign", 0)
+        print(mine[5000], flush=True)
+    try:
+        with snapshot.intact():
+            elements.sum()
+    except StorageError as error:
+        print("survived", error, flush=True)
+"""
+
+
+@compiled
+@pytest.mark.parametrize("kind", ["plain", "before", "after", "foreign"])
+def test_another_process_may_truncate_a_file(stored: Path, kind: str) -> None:
+    command = [sys.executable, "-c", VICTIM, str(stored), kind]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as victim:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "ready\n"
+        os.truncate(segment_of(stored), 4096)
+        said, _ = victim.communicate("go\n", timeout=60)
+    if kind == "foreign":
+        assert (victim.returncode, said) == (-signal.SIGBUS, ""), "a file of others is their own affair"
+    else:
+        assert (victim.returncode, said.split()[:1]) == (0, ["survived"])
+        assert "truncated" in said

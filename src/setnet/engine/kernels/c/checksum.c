@@ -2,6 +2,8 @@
  * polynomials using PCLMULQDQ", Intel 2009): four times 16 bytes are moved by 64 at a time. */
 #include "checksum.h"
 
+#include "mapped.h"
+
 #if HAVE_X86
 
 typedef long long pair __attribute__((vector_size(16)));
@@ -39,23 +41,61 @@ PRODUCTS static uint32_t folded(const uint8_t *data, int64_t n, uint32_t crc) {
   return (uint32_t)_mm_extract_epi32(_mm_xor_si128(y, quotient), 1);
 }
 
-int has_checksum(void) { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
-
-#else
-
-int has_checksum(void) { return 0; }
-
 #endif
 
-uint32_t checksum(const uint8_t *data, int64_t n, uint32_t crc) {
+/* What each value of a byte adds to a checksum when as many bytes follow it as the table's number says. */
+static uint32_t tables[8][256];
+static int has_products;
+
+void prepare_checksums(void) {
+  for (uint32_t byte = 0; byte < 256; byte++) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    tables[0][byte] = crc;
+  }
+  for (int t = 1; t < 8; t++)
+    for (int byte = 0; byte < 256; byte++) tables[t][byte] = tables[t - 1][byte] >> 8 ^ tables[0][tables[t - 1][byte] & 255];
+#if HAVE_X86
+  has_products = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+#endif
+}
+
+static uint32_t checksum(const uint8_t *data, int64_t n, uint32_t crc) {
   int64_t at = 0;
   crc = ~crc;
 #if HAVE_X86
-  if (n >= 64) crc = folded(data, at = n / 16 * 16, crc);
+  if (has_products && n >= 64) crc = folded(data, at = n / 16 * 16, crc);
 #endif
-  for (; at < n; at++) {
-    crc ^= data[at];
-    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  for (; at + 8 <= n; at += 8) {
+    uint8_t x[8];
+    for (int i = 0; i < 8; i++) x[i] = data[at + i] ^ (i < 4 ? crc >> 8 * i & 255 : 0);
+    crc = 0;
+    for (int i = 0; i < 8; i++) crc ^= tables[7 - i][x[i]];
   }
+  for (; at < n; at++) crc = crc >> 8 ^ tables[0][(crc ^ data[at]) & 255];
   return ~crc;
+}
+
+uint32_t checksum_blocks(const uint8_t *data, int64_t n, int64_t block, int64_t held, uint32_t crc, uint32_t *sums) {
+  while (n) {
+    const int64_t size = n < block - held ? n : block - held;
+    crc = checksum(data, size, crc);
+    data += size, n -= size, held += size;
+    if (held == block) *sums++ = crc, held = 0, crc = 0;
+  }
+  return crc;
+}
+
+#define READ_AHEAD (1 << 21) /* bytes that the system is asked to map in one go */
+
+int64_t damaged_block(const Checked *c, int64_t start, int64_t end) {
+  int64_t mapped = end - start < READ_AHEAD / 8 ? end : 0;
+  for (int64_t i = start / c->block; i * c->block < end; i++) {
+    if (c->seen[i]) continue;
+    const int64_t at = i * c->block, rest = c->bytes - at;
+    for (; mapped <= at; mapped = at + READ_AHEAD) map_ahead(c->data + at, rest < READ_AHEAD ? rest : READ_AHEAD);
+    if (checksum(c->data + at, rest < c->block ? rest : c->block, 0) != c->sums[i]) return i;
+    c->seen[i] = 1;
+  }
+  return -1;
 }

@@ -5,6 +5,7 @@
 #include "checksum.h"
 #include "kernels.h"
 #include "linkage.h"
+#include "mapped.h"
 #include "match.h"
 #include "pack.h"
 
@@ -252,20 +253,60 @@ static PyObject *py_linkage(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyObject *py_crc32(PyObject *self, PyObject *args) {
-  Py_buffer data;
-  unsigned int crc = 0;
-  if (!PyArg_ParseTuple(args, "y*|I", &data, &crc)) return NULL;
-  Py_BEGIN_ALLOW_THREADS crc = checksum(data.buf, data.len, crc);
-  Py_END_ALLOW_THREADS
-  PyBuffer_Release(&data);
-  return PyLong_FromUnsignedLong(crc);
+static PyObject *py_checksum_blocks(PyObject *self, PyObject *args) {
+  Py_buffer data, sums;
+  long long block, held;
+  unsigned int crc;
+  if (!PyArg_ParseTuple(args, "y*LLIw*", &data, &block, &held, &crc, &sums)) return NULL;
+  if (block < 1 || held < 0 || held >= block || sums.len / 4 < (held + data.len) / block) {
+    PyErr_SetString(PyExc_ValueError, "checksum_blocks: a block for each checksum is needed");
+  } else {
+    Py_BEGIN_ALLOW_THREADS crc = checksum_blocks(data.buf, data.len, block, held, crc, sums.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&data), PyBuffer_Release(&sums);
+  return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLong(crc);
 }
 
-static PyMethodDef FASTER[] = {
-    {"crc32", py_crc32, METH_VARARGS, "CRC-32 like zlib's."},
-    {NULL, NULL, 0, NULL},
-};
+static PyObject *py_damaged_block(PyObject *self, PyObject *args) {
+  Py_buffer data, sums, seen, starts, ends;
+  long long block;
+  int64_t found = -1;
+  if (!PyArg_ParseTuple(args, "y*Ly*w*y*y*", &data, &block, &sums, &seen, &starts, &ends)) return NULL;
+  const Checked array = {data.buf, data.len, block, sums.buf, seen.buf};
+  const int64_t *start = starts.buf, *end = ends.buf, n = starts.len / 8;
+  int fits = block > 0 && ends.len / 8 == n && sums.len / 4 * block >= data.len && seen.len * block >= data.len;
+  for (int64_t i = 0; fits && i < n; i++) fits = 0 <= start[i] && start[i] <= end[i] && end[i] <= data.len;
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "damaged_block: bytes outside the array");
+  } else {
+    Py_BEGIN_ALLOW_THREADS for (int64_t i = 0; i < n && found < 0; i++) found = damaged_block(&array, start[i], end[i]);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&data), PyBuffer_Release(&sums), PyBuffer_Release(&seen);
+  PyBuffer_Release(&starts), PyBuffer_Release(&ends);
+  return PyErr_Occurred() ? NULL : PyLong_FromLongLong(found);
+}
+
+static PyObject *py_watch(PyObject *self, PyObject *arg) {
+  Py_buffer map;
+  if (PyObject_GetBuffer(arg, &map, PyBUF_SIMPLE)) return NULL;
+  const int number = watch_map(map.buf, map.len);
+  PyBuffer_Release(&map);
+  return PyLong_FromLong(number);
+}
+
+static PyObject *py_unwatch(PyObject *self, PyObject *arg) {
+  const long number = PyLong_AsLong(arg);
+  if (PyErr_Occurred()) return NULL;
+  unwatch_map((int)number);
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_is_struck(PyObject *self, PyObject *arg) {
+  const long number = PyLong_AsLong(arg);
+  return PyErr_Occurred() ? NULL : PyBool_FromLong(is_struck((int)number));
+}
 
 static PyObject *py_use_level(PyObject *self, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8(arg);
@@ -289,9 +330,12 @@ static PyObject *py_levels(PyObject *self, PyObject *none) {
 }
 
 static PyMethodDef METHODS[] = {
+    {"checksum_blocks", py_checksum_blocks, METH_VARARGS, "CRC-32 of each block that some bytes complete."},
     {"collect", py_collect, METH_VARARGS, "Indices whose bound reaches a level."},
+    {"damaged_block", py_damaged_block, METH_VARARGS, "Verify blocks; the first one that is damaged, or -1."},
     {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
+    {"is_struck", py_is_struck, METH_O, "Whether a part of a watched map could not be read."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
     {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
@@ -299,7 +343,9 @@ static PyMethodDef METHODS[] = {
     {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
+    {"unwatch", py_unwatch, METH_O, "Forget a map, before it is unmapped."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
+    {"watch", py_watch, METH_O, "Survive reading a map whose file is truncated; return its number."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -307,7 +353,6 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Hot kern
 
 PyMODINIT_FUNC PyInit__kernels(void) {
   kernels = &LEVELS[count_levels() - 1];
-  PyObject *module = PyModule_Create(&MODULE);
-  if (module && has_checksum() && PyModule_AddFunctions(module, FASTER)) Py_CLEAR(module);
-  return module;
+  prepare_checksums();
+  return PyModule_Create(&MODULE);
 }
