@@ -73,21 +73,36 @@ _FIELDS = tuple(f.name for f in fields(Scored))
 
 
 class TopK:
-    """The best k items seen so far; ``best`` has none of them in the beginning."""
+    """The best k of the items offered so far.
 
-    def __init__(self, k: int, least: float, best: Scored) -> None:
-        self.k, self.best, self._least = k, best, least
+    Only their scores are put together each time; the items wait in the parts they came in.
+    """
+
+    def __init__(self, k: int, least: float, nothing: Scored) -> None:
+        self.k, self._least = k, least
+        self._parts = [nothing]
+        self._scores = nothing.score  # the k highest
+        self._low = -inf  # the lowest of these, once there are k
 
     def add(self, scored: Scored) -> None:
         """Offer items."""
-        both = (np.concatenate([getattr(self.best, name), getattr(scored, name)]) for name in _FIELDS)
-        self.best = Scored(*both).ranked(self.k)
+        scores = np.concatenate([self._scores, scored.score])
+        if self.k and len(scores) >= self.k:
+            scores = np.partition(scores, len(scores) - self.k)[len(scores) - self.k :]
+            self._low = float(scores[0])
+        self._scores = scores
+        self._parts.append(scored.those(scored.score >= self._low))
+
+    @property
+    def best(self) -> Scored:
+        """The best k, in order."""
+        parts = [part.those(part.score >= self._low) for part in self._parts]
+        both = (np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
+        return Scored(*both).ranked(self.k)
 
     def floor(self) -> float:
         """Return the score a further item must reach to enter."""
-        if len(self.best) < self.k:
-            return self._least
-        return max(self._least, float(self.best.score[-1]))
+        return max(self._least, self._low)
 
 
 def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
@@ -421,7 +436,7 @@ class _Ranking:
         self._lanes = open_lanes(table, allowed) if allowed is not None else None
         self._first = table.lanes_of(_sure_rows(snapshot, queries[0]))
         if len(self._first):
-            self._first = np.intersect1d(self._first, open_lanes(table, allowed))
+            self._first = self._first[open_lanes(table, allowed)[self._first]]
 
     def best(self, candidates: int | None = None) -> list[Scored]:
         """Return the best of each query; with ``candidates``, of so many with the highest estimates."""
@@ -454,10 +469,11 @@ class _Ranking:
         table, lanes = self._table, self._lanes
         if self._k == 0 or not table.lanes:
             return
-        open_items = table.items if lanes is None else len(lanes)
+        open_items = table.items if lanes is None else int(np.count_nonzero(lanes))
         if looks_at_all(self._k, table.items, open_items, max(self._least)):
+            every = np.flatnonzero(open_lanes(table, None) if lanes is None else lanes)
             for i in range(len(self._queries)):
-                self._offer(i, open_lanes(table, None) if lanes is None else lanes)
+                self._offer(i, every)
             return
         # what `only` leaves open depends on the query
         together = 1 if self._only else max(1, min(TOGETHER, BOUNDS // (4 * table.lanes)))
@@ -507,10 +523,10 @@ def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
     return open_items * FEW <= items or (2 * k >= items and least <= 0)
 
 
-def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.int64]:
-    """Return the lanes of living items that the conditions on attributes, if any, leave open."""
+def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.bool_]:
+    """Return which lanes hold living items that the conditions on attributes, if any, leave open."""
     is_open = np.ones(table.lanes, bool)
     for s, (rows, mask) in enumerate(zip(table.lane_rows, allowed or [], strict=False)):
         is_open[table.start[s] : table.start[s + 1]] = mask[rows] if len(mask) else False
     is_open[table.excluded] = False
-    return np.flatnonzero(is_open)
+    return is_open

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -47,15 +48,15 @@ def _buffer(queries: int, lanes: int) -> Bounds:
 class Scan:
     """Bounds of every open lane's score for several queries; blocks without an open lane are not read.
 
-    The lanes are those of the elements, or ``of_sets``. ``lanes`` are those that conditions leave open, all
-    that hold an item by default. Other lanes are closed: their bounds are below zero.
+    The lanes are those of the elements, or ``of_sets``. ``lanes`` says which of them conditions leave open,
+    all that hold an item by default. The others are closed: their bounds are below zero.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
         queries: list[Query],
-        lanes: NDArray[np.int64] | None = None,
+        lanes: NDArray[np.bool_] | None = None,
         *,
         of_sets: bool = False,
     ) -> None:
@@ -63,7 +64,7 @@ class Scan:
         self.table = snapshot.sets if of_sets else snapshot.elements
         self.bounds = _buffer(len(queries), self.table.lanes)
         self._fine: set[int] = set()  # queries whose bounds are tight already
-        self._closed: NDArray[np.bool_] | None = None  # all that are not open, where conditions close some
+        self._highest: Bounds | None = None  # below zero for all that conditions close, where they do
         counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
             for segment, rows in zip(snapshot.segments, self.table.lane_rows, strict=True)
@@ -72,16 +73,15 @@ class Scan:
         if lanes is not None:
             self._leave_open(lanes)
 
-    def _leave_open(self, lanes: NDArray[np.int64]) -> None:
+    def _leave_open(self, is_open: NDArray[np.bool_]) -> None:
         """Close all lanes but these."""
-        self._closed = np.ones(self.table.lanes, bool)
-        self._closed[lanes] = False
-        cuts = np.searchsorted(lanes, self.table.start)
-        for s, (a, z, start) in enumerate(zip(cuts, cuts[1:], self.table.start, strict=False)):
+        self._highest = np.where(is_open, np.float32(np.inf), np.float32(-1.0))
+        for s, (first, end) in enumerate(pairwise(self.table.start.tolist())):
             if len(self._blocks[s]):
-                is_open = np.zeros(-(-len(self.table.lane_rows[s]) // LANES), bool)
-                is_open[(lanes[a:z] - start) // LANES] = True
-                self._blocks[s] = np.flatnonzero(is_open)
+                lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)
+                lanes[: end - first] = is_open[first:end]
+                low, high = lanes.view(np.int64).reshape(-1, 2).T
+                self._blocks[s] = np.flatnonzero(low | high)
 
     def _has_codes(self, segment: Segment) -> bool:
         return self._of_sets or segment.coded
@@ -97,10 +97,10 @@ class Scan:
             if not self._has_codes(segment):  # a small one: every row deserves the second look
                 lanes = slice(self.table.start[s], self.table.start[s + 1])
                 self.bounds[:, lanes] = np.array([[query.size + 1.0] for query in self.queries])
-        if self._closed is None:
+        if self._highest is None:
             self.bounds[:, self.table.excluded] = -1.0
         else:
-            np.copyto(self.bounds, np.float32(-1.0), where=self._closed)
+            np.minimum(self.bounds, self._highest, out=self.bounds)
 
     def best(self, i: int, wanted: int) -> NDArray[np.int64]:
         """Return the lanes of the highest bounds of query ``i``, in order."""
@@ -162,9 +162,9 @@ class Scan:
         if any(len(blocks) for blocks in self._blocks):
             self._bound("coarse", self.queries, self.bounds, self._blocks, least=True)
         self._close()
-        lanes = collect(self.bounds[0], 0.0)
-        self._leave_open(lanes)
-        return lanes
+        is_open = self.bounds[0] >= 0
+        self._leave_open(is_open)
+        return np.flatnonzero(is_open)
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
