@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "SETNET_CACHE": "where adapted copies of models are kept",
     "SETNET_KERNELS": "the kernels, by default the fastest that the processor can run: `avx512` or `avx2` on "
     "x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy)",
+    "SETNET_PROVIDERS": "what runs the networks instead of the CPU, such as `openvino` or `cuda`, if the "
+    "onnxruntime that is installed has it; setnet compares its answers with the CPU's first",
     "SETNET_VIDEO_HARDWARE": "`off` decodes videos without graphics hardware",
 }
 

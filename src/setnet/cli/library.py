@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import LimitOption, YesOption, argument, make_app, option, require_yes
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, SetNetError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
 
 app = make_app()
 
@@ -32,6 +36,7 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
         ("set vectors", now.set_vectors),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
         ("kernels", kernel_level()),
+        ("networks", _describe_providers(now.settings)),
     ]
     if counts.shots:
         rows.insert(2, ("of them", f"{pluralise(counts.shots, 'shot')} of videos"))
@@ -45,6 +50,20 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
     more = counts.failed - len(failures)
     remarks = [f"... and {more:,} more (--limit N shows more)"] if more > 0 else []
     return Result(now, Rows(["", ""], rows), Rows(["not readable", "why"], failures), remarks=remarks)
+
+
+def _describe_providers(settings: FaceSettings) -> str:
+    """Return what runs the networks; of another provider than the CPU, after it passed the self-test."""
+    if not os.environ.get("SETNET_PROVIDERS"):
+        return "CPU"
+    from setnet.faces.sessions import chosen_providers, load_descriptor, load_detector
+
+    try:
+        load_detector(settings.detector)
+        load_descriptor(settings.descriptor)
+        return f"{', '.join(chosen_providers())}: the same answers as the CPU's"
+    except SetNetError as error:
+        return str(error)
 
 
 @command(app)

@@ -11,7 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from setnet.errors import ModelError
+import numpy as np
+
+from setnet.errors import ModelError, choice_error
 from setnet.faces.cascade import Cascade
 from setnet.faces.descriptor import Descriptor
 from setnet.faces.detector import Detector
@@ -30,6 +32,9 @@ from setnet.faces.registry import (
 from setnet.faces.yunet import YuNet
 
 _LOCK = threading.Lock()
+_CPU = "CPUExecutionProvider"
+_TOLERANCE = 0.02  # of the largest number in an answer: half precision passes, a wrong result does not
+_TRIED = 64  # pixels of a side where a model takes any
 _MOST_LOADED = 8  # models of one process; the one that was not used for longest is given up
 
 
@@ -92,11 +97,66 @@ class _PooledSession:
         return list(self._session.run(outputs, inputs, self._options))
 
 
-def _open(model: bytes | str, whole_photos: bool) -> Any:
+def _onnxruntime() -> Any:
     # Some releases send usage data to their maker unless this is set before the import.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
+    return onnxruntime
+
+
+def chosen_providers() -> list[str]:
+    """Return what onnxruntime computes with, best first: `SETNET_PROVIDERS`, and the CPU for the rest.
+
+    Raises
+    ------
+    InvalidInputError
+        When the onnxruntime that is installed has no such provider.
+    """
+    chosen = [name for part in os.environ.get("SETNET_PROVIDERS", "").split(",") if (name := part.strip())]
+    if not chosen:
+        return [_CPU]
+    here = {_short(name): name for name in _onnxruntime().get_available_providers()}
+    for name in chosen:
+        if _short(name) not in here:
+            raise choice_error("provider in SETNET_PROVIDERS", name, sorted(here))
+    return list(dict.fromkeys([*(here[_short(name)] for name in chosen), _CPU]))
+
+
+def _short(provider: str) -> str:
+    return provider.lower().removesuffix("executionprovider")
+
+
+def _open(model: bytes | str, whole_photos: bool) -> Any:
+    """Return a session by the chosen providers; another one than the CPU must answer as the CPU does."""
+    providers = chosen_providers()
+    session = _start(model, whole_photos, providers)
+    if providers != [_CPU]:
+        if session.get_providers()[0] != providers[0]:
+            raise ModelError(f"{providers[0]} could not be started: unset SETNET_PROVIDERS, or repair it")
+        check_answers(session, _start(model, whole_photos, [_CPU]), providers[0])
+    return _PooledSession(session) if whole_photos and providers == [_CPU] else session
+
+
+def check_answers(session: Any, reference: Any, provider: str) -> None:
+    """Raise `ModelError` if a session answers images of noise otherwise than one on the CPU."""
+    (image,) = session.get_inputs()
+    shape = [size if isinstance(size, int) else _TRIED for size in image.shape]
+    shape[0] = 2 if not isinstance(image.shape[0], int) else shape[0]
+    noise = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    for images in (noise, 127.5 + 127.5 * noise):
+        answers, expected = (one.run(None, {image.name: images}) for one in (session, reference))
+        for answer, right in zip(answers, expected, strict=True):
+            apart = float(np.abs(answer - right).max()) / max(float(np.abs(right).max()), 1e-6)
+            if not apart <= _TOLERANCE:
+                raise ModelError(
+                    f"{provider} answers otherwise than the CPU, by {apart:.1%} of the largest number: "
+                    "unset SETNET_PROVIDERS, or take another provider"
+                )
+
+
+def _start(model: bytes | str, whole_photos: bool, providers: list[str]) -> Any:
+    onnxruntime = _onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -105,8 +165,7 @@ def _open(model: bytes | str, whole_photos: bool) -> Any:
     options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
     # Weight-only quantised files: expand the weights at load, not again in each run.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return _PooledSession(session) if whole_photos else session
+    return onnxruntime.InferenceSession(model, options, providers=providers)
 
 
 def _keep(place: Path, model: bytes) -> None:
@@ -139,20 +198,20 @@ def load_detector(name: str) -> Detector:
         When no such detector is known, or its files are missing or wrong.
     """
     with _LOCK:
-        detector: Detector = _load(name, "detector", registry_state(name))
+        detector: Detector = _load(name, "detector", registry_state(name), tuple(chosen_providers()))
         return detector
 
 
 def load_descriptor(name: str) -> Descriptor:
     """Return the descriptor model of that name, loaded; see `load_detector`."""
     with _LOCK:
-        descriptor: Descriptor = _load(name, "descriptor", registry_state(name))
+        descriptor: Descriptor = _load(name, "descriptor", registry_state(name), tuple(chosen_providers()))
         return descriptor
 
 
 @lru_cache(_MOST_LOADED)
-def _load(name: str, kind: str, state: str) -> Any:
-    """Return a model, ready to use, as the entries of a `registry_state` say."""
+def _load(name: str, kind: str, state: str, providers: tuple[str, ...]) -> Any:
+    """Return a model, ready to use, as the entries of a `registry_state` say and by the chosen providers."""
     import cv2
 
     cv2.setNumThreads(1)  # photos are spread over processes instead
