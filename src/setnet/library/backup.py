@@ -149,7 +149,7 @@ def _set_aside(file: Path, aside: Path) -> None:
 
 def finish_interrupted(library: Path) -> None:
     """Put a staged state in place that a kill left complete, and remove any other; for whoever opens."""
-    if (library / STAGING).exists() and os.access(library, os.W_OK):
+    if os.access(library, os.W_OK):
         is_complete = (library / NEXT_DATABASE).exists()
         with nullcontext() if is_complete else suppress(LockedError), stage_new_state(library):
             pass  # somebody who is still staging a state removes it

@@ -17,7 +17,6 @@ from setnet.durable import own_errors, storage_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.library.answer import Answer
-from setnet.library.backup import finish_interrupted
 from setnet.library.creation import (
     LibraryStatus,
     bytes_in,
@@ -33,16 +32,15 @@ from setnet.library.creation import (
     settings_of,
 )
 from setnet.library.database import Database
-from setnet.library.groups import Groups
 from setnet.library.paths import (
     DATABASE,
     INDEX,
+    STAGING,
     THUMBNAILS,
     as_path,
     display_path,
     library_place,
 )
-from setnet.library.people import People
 from setnet.library.person_matcher import PersonMatchers
 from setnet.library.photo_catalog import Photos
 from setnet.library.photos import PhotoHit
@@ -54,7 +52,9 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
     from setnet.library.duplicates import DuplicateGroup
+    from setnet.library.groups import Groups
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
+    from setnet.library.people import People
     from setnet.library.person import Who
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
@@ -97,7 +97,10 @@ class Library:
         """Open an existing library."""
         place = library_place(path)
         with storage_errors(place):
-            finish_interrupted(place)
+            if (place / STAGING).exists():
+                from setnet.library.backup import finish_interrupted
+
+                finish_interrupted(place)
             if not (place / DATABASE).is_file():
                 remedy = "`setnet index PHOTOS` makes one (--library chooses where)"
                 if (place / INDEX / "segments").is_dir():
@@ -132,8 +135,6 @@ class Library:
         if self.dim < 1:
             self.database.close()
             raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
-        self.people = People(self.database, self.dim, self)
-        self.groups = Groups(self)
         self.matching = PersonMatchers(self)
 
     def __enter__(self) -> Self:
@@ -148,6 +149,21 @@ class Library:
             self._reader.close()
             self._reader = None
         self.database.close()
+
+    # Imported on first use, as all that a search for saved names can do without.
+    @cached_property
+    def people(self) -> People:
+        """The saved people."""
+        from setnet.library.people import People
+
+        return People(self.database, self.dim, self)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of faces, with a name and without."""
+        from setnet.library.groups import Groups
+
+        return Groups(self)
 
     @cached_property
     def settings(self) -> FaceSettings:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from setnet.durable import transaction
 from setnet.errors import InvalidInputError, choice_error
 from setnet.library.database import Database
-from setnet.library.examples import examples_from, split_number
 from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.person import (
     Person,
@@ -77,6 +76,8 @@ def person_in_file(text: str, people: Iterable[Person], settings: Callable[[], F
     Of a photo the largest face is taken, or with `group.jpg#3` the third from the left. `settings` is called
     only if faces must be detected.
     """
+    from setnet.library.examples import examples_from, split_number
+
     path, number = split_number(text)
     if not path.exists():
         saved = saved_names(text, [person.name for person in people])
