@@ -65,19 +65,6 @@ def test_what_has_changed_since_is_taken_out(
         assert {int(item.id) for item in made.index.items()} == left
 
 
-@pytest.mark.parametrize("cut", range(1, 60, 3))
-def test_a_log_that_was_cut_short_costs_work_and_nothing_else(tmp_path: Path, cut: int) -> None:
-    stored = filled(tmp_path)
-    log = tmp_path / "reembedded" / "photos.log"
-    log.write_bytes(log.read_bytes()[:-cut])
-    with NewIndex(tmp_path, SETTINGS, 128) as made:
-        done = made.only(stored)
-        assert done < set(stored)
-        made.add([described(photo, stored[photo][1]) for photo in stored if photo not in done], stored)
-    with NewIndex(tmp_path, SETTINGS, 128) as made:
-        assert made.only(stored) == set(stored)
-
-
 def test_an_index_of_other_settings_is_begun_again(tmp_path: Path) -> None:
     stored = filled(tmp_path)
     with NewIndex(tmp_path, FaceSettings(min_face=60), 128) as made:
@@ -94,45 +81,47 @@ def test_one_that_was_not_finished_being_made_is_begun_again(tmp_path: Path) -> 
     assert not (tmp_path / "reembedded").exists()
 
 
-TABLE = (
-    "CREATE TABLE said (id INTEGER PRIMARY KEY, person INTEGER, content BLOB NOT NULL, "
-    "x0 REAL, y0 REAL, x1 REAL, y1 REAL, descriptor BLOB NOT NULL)"
-)
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     model = write_small_model(tmp_path / "small.onnx")
     return str(write_model_entry(model, name="small", dim=24, calibration={"w": 20.0, "b": -8.0}))
 
 
+LABEL = "INSERT INTO labels VALUES (?, 1, ?, ?, ?, ?, ?, x'00', 1, 0)"
+
+
 def test_every_table_with_descriptors_is_found(library: Library, portrait: Callable[[str], str]) -> None:
     library.people.add_photos("Anna", [portrait("P001")])
     with library.database.writing() as db:
-        db.execute(TABLE)
-        db.execute("INSERT INTO said VALUES (7, 1, x'00', 1, 2, 3, 4, x'00')")
-        example, said = face_rows(db)
+        db.execute(LABEL, (7, b"\0", 1, 2, 3, 4))
+        example, label = face_rows(db)
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        described = {
+            table
+            for table in tables
+            if "descriptor" in {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+        }
+    assert described == {"examples", "labels", "removed_examples", "removed_labels"}
     assert (example.table, example.is_example, example.person) == ("examples", True, 1)
     assert example.source == portrait("P001").encode()
     assert example.picture is not None
-    assert (said.table, said.id, said.is_example, said.content) == ("said", 7, False, b"\0")
-    assert (said.source, said.box, said.picture) == (None, (1, 2, 3, 4), None)
+    assert (label.table, label.id, label.is_example, label.content) == ("labels", 7, False, b"\0")
+    assert (label.source, label.box, label.picture) == (None, (1, 2, 3, 4), None)
 
 
 def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not_there(
-    library: Library, small: str, monkeypatch: pytest.MonkeyPatch
+    library: Library, portrait: Callable[[str], str], small: str
 ) -> None:
+    library.people.add_photos("Anna", [portrait("P001")])
     photo = next(photo for photo in library.photos.all_photos() if photo.path.name == "three.jpg")
     x0, y0, x1, y1 = photo.faces[1].box
     with library.database.writing() as db:
-        db.execute(TABLE)
-        row = (photo.stored_hash, x0 + 2, y0 - 2, x1 + 2, y1 - 2)  # found again a little beside
-        db.execute("INSERT INTO said VALUES (1, NULL, ?, ?, ?, ?, ?, x'00')", row)
-        db.execute("INSERT INTO said VALUES (2, NULL, x'77', 1, 2, 3, 4, x'00')")
+        db.execute(LABEL, (1, photo.stored_hash, x0 + 2, y0 - 2, x1 + 2, y1 - 2))  # a little beside
+        db.execute(LABEL, (2, b"\x77", 1, 2, 3, 4))
     library.close()
     Library.reembed(library.path, small, workers=0)
     with sqlite3.connect(library.path / "library.db") as raw:
-        rows = dict(raw.execute("SELECT id, descriptor FROM said").fetchall())
+        rows = dict(raw.execute("SELECT id, descriptor FROM labels").fetchall())
     raw.close()
     with Library.open(library.path) as again:
         np.testing.assert_array_equal(np.frombuffer(rows[1], "<f4"), again.photos.descriptors(photo.id)[1])

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import append_durably, replace_file, storage_errors, transaction
+from setnet.durable import replace_file, storage_errors, transaction
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, SetNetError
 from setnet.faces import Box
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from setnet.library.library import Library
 
 Vector = NDArray[np.float32]
-Wanted = dict[int, tuple[float, int]]  # when each photo was stored, and its number of faces
+StoredPhotos = dict[int, tuple[float, int]]  # when each photo was stored, and its number of faces
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +157,17 @@ class _ReembedRun:
         """Describe what is not yet described and, when all is, put the new state in place."""
         with self._library.database.reading() as db:
             rows = db.execute("SELECT id, stored, faces FROM photos WHERE state = 'ready'")
-            wanted: Wanted = {photo: (stored, faces) for photo, stored, faces in rows}
-        gone = self._gone(wanted)
+            stored: StoredPhotos = {photo: (moment, faces) for photo, moment, faces in rows}
+        gone = self._gone(stored)
         for photo in gone:
-            del wanted[photo]
+            del stored[photo]
         people: dict[FaceRow, NewDescriptor] = {}
         interrupted = False
         with NewIndex(self._library.path, self._settings, self._dim) as made:
-            done = made.only(wanted)
+            done = made.only(stored)
             self._kept = len(done)
             try:
-                self._describe(made, wanted, [photo for photo in wanted if photo not in done])
+                self._describe(made, stored, [photo for photo in stored if photo not in done])
                 people = self._replace(made, gone)
             except KeyboardInterrupt:
                 interrupted = True
@@ -175,7 +175,7 @@ class _ReembedRun:
         return ReembedReport(
             descriptor=self._settings.descriptor,
             dim=self._dim,
-            total=len(wanted),
+            total=len(stored),
             described=self._described,
             faces=self._faces,
             kept=self._kept,
@@ -188,24 +188,24 @@ class _ReembedRun:
             seconds=perf_counter() - self._start,
         )
 
-    def _gone(self, wanted: Wanted) -> list[int]:
+    def _gone(self, stored: StoredPhotos) -> list[int]:
         """Return the photos with faces whose files are not there; that is an error unless they may go."""
         gone = [
             (photo, path)
             for path, file in self._library.photos.known_files().items()
-            if any(wanted.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
+            if any(stored.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
             for photo in file.ids
         ]
-        if gone and not self._options.agree_to_prune(len(gone), len(wanted)):
+        if gone and not self._options.agree_to_prune(len(gone), len(stored)):
             raise InvalidInputError(
-                f"{len(gone):,} of {len(wanted):,} photos are not where they were, so their faces cannot be "
+                f"{len(gone):,} of {len(stored):,} photos are not where they were, so their faces cannot be "
                 f"described again (the first is {display_path(gone[0][1])}). If a disk is not mounted, mount "
                 "it; if they were moved, `setnet index` finds them again; if they are gone for good, --prune "
                 "removes them from the library (with --yes if they are more than a tenth)"
             )
         return [photo for photo, _ in gone]
 
-    def _describe(self, made: NewIndex, wanted: Wanted, ids: Sequence[int]) -> None:
+    def _describe(self, made: NewIndex, stored: StoredPhotos, ids: Sequence[int]) -> None:
         if not ids:
             return
         batch: list[DescribedPhoto] = []
@@ -221,7 +221,7 @@ class _ReembedRun:
             self._show("describing faces", self._described + len(self._failed), len(ids))
 
         def flush() -> None:
-            made.add(batch, wanted)
+            made.add(batch, stored)
             batch.clear()
 
         options = self._options
@@ -300,25 +300,24 @@ class _ReembedRun:
             )
 
 
-_ABOUT, _LOG = "model.json", "photos.log"
+_ABOUT = "model.json"
 
 
 class NewIndex:
     """The new index of a library and what is in it already; begun again when it is of other settings.
 
-    An item counts as described once a line of `photos.log` says so, with the moment at which the photo's
-    faces were stored: when a photo has been indexed again since, its faces are described again.
+    The attribute `stored` of an item is the moment at which the photo's faces were stored: when a photo has
+    been indexed again since, its faces are described again.
     """
 
     def __init__(self, library: Path, settings: FaceSettings, dim: int) -> None:
         self.folder = library / REEMBEDDED
-        about = json.dumps({"facts": facts_about(settings, dim)})
-        if self._read(_ABOUT) != about:
+        about, file = json.dumps({"facts": facts_about(settings, dim)}), self.folder / _ABOUT
+        if not file.is_file() or file.read_text(encoding="utf-8") != about:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
             create_index(self.folder / INDEX, settings, dim)
-            replace_file(self.folder / _LOG, b"")
-            replace_file(self.folder / _ABOUT, about.encode())
+            replace_file(file, about.encode())
         os.utime(self.folder)  # its week begins
         self.index = SetIndex.open(self.folder / INDEX)
 
@@ -328,23 +327,16 @@ class NewIndex:
     def __exit__(self, *_: object) -> None:
         self.index.close()
 
-    def _read(self, name: str) -> str:
-        try:
-            return (self.folder / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
-
-    def only(self, wanted: Wanted) -> set[int]:
+    def only(self, stored: StoredPhotos) -> set[int]:
         """Take out what does not, or no longer, describe a photo; return the photos that are described."""
-        logged = dict(_logged(line) for line in self._read(_LOG).splitlines())
-        there = {int(item.id): item.elements for item in self.index.items()}
-        done = {photo for photo in there if wanted.get(photo) == (logged.get(photo), there[photo])}
+        there = {int(item.id): (item.attributes.get("stored"), item.elements) for item in self.index.items()}
+        done = {photo for photo, facts in there.items() if stored.get(photo) == facts}
         if other := [str(photo) for photo in there if photo not in done]:
             self.index.delete(other)
         return done
 
-    def add(self, photos: Sequence[DescribedPhoto], wanted: Wanted) -> None:
-        """Store new descriptors of photos, and then that they are stored."""
+    def add(self, photos: Sequence[DescribedPhoto], stored: StoredPhotos) -> None:
+        """Store new descriptors of photos."""
         if not photos:
             return
         self.index.add(
@@ -353,12 +345,10 @@ class NewIndex:
             [len(described.descriptors) for described in photos],
             attributes=[
                 attributes_of(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
+                | {"stored": stored[int(photo.id)][0]}
                 for photo, *_ in photos
             ],
         )
-        # a new line first: the last one may have been cut short
-        lines = (f"\n{photo.id} {wanted[int(photo.id)][0]!r}" for photo, *_ in photos)
-        append_durably(self.folder / _LOG, "".join(lines).encode())
 
     def delete(self) -> None:
         """Delete all of it: the library has taken it over."""
@@ -366,21 +356,9 @@ class NewIndex:
         shutil.rmtree(self.folder)
 
 
-def _logged(line: str) -> tuple[int, float | None]:
-    """Return the photo of a line and when it was stored; a line that was cut short says nothing.
-
-    >>> _logged("12 1700000000.5"), _logged("12 17000"), _logged("12 1.5 13 2.5"), _logged("")
-    ((12, 1700000000.5), (12, 17000.0), (-1, None), (-1, None))
-    """
-    photo, _, moment = line.partition(" ")
-    try:
-        return int(photo), float(moment)
-    except ValueError:
-        return -1, None
-
-
 _SMALLEST_IN_PICTURE = 32  # pixels of a face in the picture that is kept of it
-_COLUMNS = ("person", "content", "source", "x0", "y0", "x1", "y1", "picture")
+# The tables with descriptors, and whether these stand for a person, with a picture.
+_TABLES = {"examples": True, "labels": False, "removed_examples": True, "removed_labels": False}
 
 
 class FaceRow(NamedTuple):
@@ -392,7 +370,7 @@ class FaceRow(NamedTuple):
     table: str
     id: int
     is_example: bool
-    person: int | None
+    person: int
     content: bytes | None
     source: bytes | None
     box: Box | None
@@ -409,16 +387,12 @@ class NewDescriptor(NamedTuple):
 def face_rows(db: sqlite3.Connection) -> list[FaceRow]:
     """Return every row of the database that has a descriptor."""
     found = []
-    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
-    for (table,) in tables:
-        columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-        if "descriptor" not in columns:
-            continue
-        chosen = ", ".join(name if name in columns else "NULL" for name in _COLUMNS)
-        for number, person, content, source, *box, picture in db.execute(f"SELECT id, {chosen} FROM {table}"):
+    for table, is_example in _TABLES.items():
+        columns = "source, x0, y0, x1, y1, picture" if is_example else "NULL, x0, y0, x1, y1, NULL"
+        rows = db.execute(f"SELECT id, person, content, {columns} FROM {table}")
+        for number, person, content, source, *box, picture in rows:
             place = None if None in box else Box(*box)
-            row = FaceRow(table, number, "picture" in columns, person, content, source, place, picture)
-            found.append(row)
+            found.append(FaceRow(table, number, is_example, person, content, source, place, picture))
     return found
 
 
