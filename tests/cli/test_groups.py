@@ -99,7 +99,7 @@ def test_sheets_show_the_groups(library: Path, tmp_path: Path) -> None:
         assert setnet(library, "people", "discover", "--sheet", file).returncode == 0
     assert Image.open(tmp_path / "groups.png").size[1] > 3 * 96
     page = (tmp_path / "groups.html").read_text()
-    assert page.count("<section>") == 3
+    assert page.count("<h2>") == 3
     assert page.count("data:image/jpeg") == 7
     wrong = setnet(library, "people", "discover", "--sheet", tmp_path / "groups.txt")
     assert (wrong.returncode, "a sheet is a .png" in wrong.stderr) == (2, True)
