@@ -301,7 +301,7 @@ def run(run: Run, settings: Settings) -> None:
         if library.index([work / "clips"]).added:
             run.note(indexing_seconds=round(time.monotonic() - started, 1))
         found = {
-            clip.name: library.photos.shots_of(os.fsencode((work / "clips" / clip.name).absolute()))
+            clip.name: library.photos.video_shots(os.fsencode((work / "clips" / clip.name).absolute()))
             for clip in clips
         }
         _add_found(run, clips, found)

@@ -49,7 +49,7 @@ def rows_of(
     ]
     write(run, "faces", faces)
     copies = Copies()
-    monkeypatch.setattr(duplicates, "duplicates_of", copies)
+    monkeypatch.setattr(duplicates, "group_duplicates", copies)
     rows = duplicates.duplicate_rows(run, Work(set(), 0))
     return {Path(row["photo"]).stem: row.get("reason", "kept") for row in rows}, copies
 

@@ -38,7 +38,7 @@ def test_photos_in_an_archive_are_followed(
         report = library.index([address], workers=1)
         assert (report.added, report.faces, report.ok) == (2, 3, True)
         assert library.index(workers=0).unchanged == 2
-        photos = {photo.shown: photo for photo in library.photos.all_photos()}
+        photos = {photo.display_name: photo for photo in library.photos.all_photos()}
         assert set(photos) == {f"{place}::zip://2019/one.jpg", f"{place}::zip://two.jpg"}
         pair = photos[f"{place}::zip://2019/one.jpg"]
         assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
@@ -51,7 +51,7 @@ def test_photos_in_an_archive_are_followed(
         )
         assert [hit.photo.id for hit in hits] == [pair.id]
         print_paths(hits)
-        assert capfdbinary.readouterr().out == os.fsencode(pair.shown) + b"\n"
+        assert capfdbinary.readouterr().out == os.fsencode(pair.display_name) + b"\n"
         assert not copy_photos(hits, tmp_path / "copies")
         archive(place, {"2019/one.jpg": three, "three.jpg": two})
         report = library.index(workers=0)

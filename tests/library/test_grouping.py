@@ -204,7 +204,7 @@ def test_a_run_that_is_stopped_leaves_the_groups_as_they_were(grouped: Library, 
 
 
 def test_two_runs_at_a_time_are_refused(grouped: Library) -> None:
-    with grouped._locked(), pytest.raises(LockedError, match="being written"):
+    with grouped._lock_writing(), pytest.raises(LockedError, match="being written"):
         grouped.groups.update()
 
 

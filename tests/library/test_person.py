@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.library.person import checked_name, is_id, key_of, new_id
+from setnet.library.person import checked_name, is_id, name_key, new_id
 
 NAMES = [
     "Anna",
@@ -43,12 +43,12 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_every_script_are_kept_as_they_are_written(name: str) -> None:
     assert checked_name(f"  {name} ") == name
-    assert key_of(name) == key_of(name.upper()) == key_of(checked_name(name))
+    assert name_key(name) == name_key(name.upper()) == name_key(checked_name(name))
 
 
 def test_marks_of_direction_that_come_along_are_left_out() -> None:
     assert checked_name("\u200fאברהם\u200e") == "אברהם"
-    assert key_of("\u200fאברהם") == key_of("אברהם")
+    assert name_key("\u200fאברהם") == name_key("אברהם")
 
 
 BAD = ["", " \u3000", "a\nb", "a\tb", "x" * 201, "a\u202eb", "a\u2066b", "a\ud800", "\u200c\u200d", "\u200ba"]
@@ -67,7 +67,7 @@ def test_a_name_that_is_kept_is_kept_as_itself_the_second_time(text: str) -> Non
     except InvalidInputError:
         return
     assert checked_name(name) == name
-    assert key_of(name) == key_of(text)
+    assert name_key(name) == name_key(text)
 
 
 def test_ids_are_twelve_digits_and_new_each_time() -> None:

@@ -171,9 +171,9 @@ def a_face() -> Face:
 def test_replies_that_no_photo_has_are_refused(name: str, value: object) -> None:
     task = PhotoTask(b"/photo.jpg")
     with PhotoReader(SETTINGS, workers=1) as reader:
-        assert len(reader._parsed(task, a_reply()).faces) == 1
+        assert len(reader._parse(task, a_reply()).faces) == 1
         with pytest.raises(WorkerError, match="invalid reply"):
-            reader._parsed(task, a_reply(**{name: value}))
+            reader._parse(task, a_reply(**{name: value}))
 
 
 def test_faces_come_back_as_they_were_sent() -> None:

@@ -32,7 +32,7 @@ def test_photos_on_s3_are_followed(server: S3Server, tmp_path: Path, compose: Ca
         report = library.index([ALBUM], workers=1)
         assert (report.added, report.faces, len(report.failed)) == (2, 3, 1)
         assert library.index(workers=0).unchanged == 3
-        photos = {photo.shown: photo for photo in library.photos.all_photos()}
+        photos = {photo.display_name: photo for photo in library.photos.all_photos()}
         pair = photos[f"{ALBUM}/2019/one.jpg"]
         assert len(photos[f"{ALBUM}/two #2?.jpg"].faces) == 1
         assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")

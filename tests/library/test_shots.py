@@ -61,7 +61,7 @@ def test_shots_are_stored_beside_photos(path: Path) -> None:
         assert library.photos.counts().shots == 0
         assert {photo.kind for photo in library.photos.all_photos()} == {"photo"}
         store(library, shot(0, 2, 1, 2), shot(2, 4, 3))
-        assert [s.start for s in library.photos.shots_of(VIDEO)] == [0, 2]
+        assert [s.start for s in library.photos.video_shots(VIDEO)] == [0, 2]
         assert library.photos.known_files()[VIDEO].hash == b"v" * 16
         library.groups.update()
         assert library.check() == []
@@ -77,7 +77,7 @@ def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_r
     Library.repair(path)
     with Library.open(path) as library:
         assert library.check() == []
-        assert library.photos.shots_of(VIDEO) == []  # until a run reads the video again
+        assert library.photos.video_shots(VIDEO) == []  # until a run reads the video again
         assert library.photos.known_files()[VIDEO].state == "unread"
         assert len(list(library.photos.all_photos())) == 4
 
@@ -87,7 +87,7 @@ def test_a_backup_has_the_shots(path: Path, tmp_path: Path) -> None:
         store(library, shot(0, 2, 1), shot(2, 4, 3))
         library.backup(tmp_path / "backup")
     with Library.open(tmp_path / "backup") as copy:
-        faces = [s.faces[0] for s in copy.photos.shots_of(VIDEO)]
+        faces = [s.faces[0] for s in copy.photos.video_shots(VIDEO)]
         assert [(face.at, face.seen, face.track.shape) for face in faces] == [
             (0, 1.5, (1, 5)),
             (2, 1.5, (1, 5)),

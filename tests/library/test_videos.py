@@ -58,7 +58,7 @@ def ids(library: Library) -> dict[str, str]:
 
 def test_a_shot_is_an_item_with_its_times(made_once: Path) -> None:
     with Library.open(made_once / "library") as library:
-        first, second = library.photos.shots_of(os.fsencode(made_once / "photos/films/party.mp4"))
+        first, second = library.photos.video_shots(os.fsencode(made_once / "photos/films/party.mp4"))
         assert [round(t) for t in (first.start or 0, first.stop or 0, second.stop or 0)] == [0, 2, 4]
         assert (first.kind, first.path.name) == ("video", "party.mp4")
         assert [len(shot.faces) for shot in (first, second)] == [2, 1]
@@ -82,7 +82,7 @@ def test_a_sprite_is_made_with_the_shot_and_goes_with_it(place: Path, library: L
     shutil.rmtree(place / "library" / "thumbnails", ignore_errors=True)
     write_clip(video, [*SCENES, Scene(("P010",), 2.0, (20, 30, 160))])
     library.index(workers=0)
-    shots = library.photos.shots_of(os.fsencode(video))
+    shots = library.photos.video_shots(os.fsencode(video))
     assert len(shots) == 3
 
     def not_drawn(photo: LibraryPhoto) -> bytes:
@@ -122,7 +122,7 @@ def test_what_is_unchanged_is_not_read_again_and_moves_are_followed(place: Path,
     shutil.copy(place / "photos/renamed.mp4", place / "photos/twice.mp4")
     assert library.index(workers=0).copied == 1
     assert library.check() == []
-    assert len(library.photos.shots_of(os.fsencode(place / "photos/twice.mp4"))) == 2
+    assert len(library.photos.video_shots(os.fsencode(place / "photos/twice.mp4"))) == 2
 
 
 def test_a_video_that_changed_leaves_none_of_its_old_shots(place: Path, library: Library) -> None:
@@ -164,7 +164,7 @@ def test_worker_processes_find_the_same(made_once: Path, tmp_path: Path) -> None
     with Library.open(made_once / "library") as known, Library.create(tmp_path / "library") as library:
         library.index([made_once / "photos"], workers=1)
         video = os.fsencode(made_once / "photos/films/party.mp4")
-        mine, theirs = (each.photos.shots_of(video) for each in (library, known))
+        mine, theirs = (each.photos.video_shots(video) for each in (library, known))
         assert [(s.start, s.stop, s.content) for s in mine] == [(s.start, s.stop, s.content) for s in theirs]
         assert [len(s.faces) for s in mine] == [len(s.faces) for s in theirs]
 
@@ -191,7 +191,7 @@ def test_the_people_of_shots_can_be_described_again_unless_the_video_changed(
     place: Path, library: Library
 ) -> None:
     video = place / "photos/films/party.mp4"
-    shots = library.photos.shots_of(os.fsencode(video))
+    shots = library.photos.video_shots(os.fsencode(video))
     with PhotoReader(library.settings, 0) as reader:
         for described in reader.describe(shots):
             alike = (described.descriptors * library.photos.descriptors(described.photo.id)).sum(axis=1)

@@ -96,8 +96,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_given: bool) -> None:
+    if is_given:
         from setnet import __version__
 
         typer.echo(f"setnet {__version__}")

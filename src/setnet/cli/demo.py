@@ -135,13 +135,13 @@ class DemoAnswer:
 
     def parts(self, number: int) -> tuple[str | Rows, ...]:
         """Return the answer to a question of this number for people to read."""
-        wanted = {person.name for person in self.answer.people}
+        names = {person.name for person in self.answer.people}
         rows = [
             (
                 rank,
                 f"{hit.score:.2f}",
                 ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
-                " ".join(sorted(people, key=lambda name: (name not in wanted, name))),
+                " ".join(sorted(people, key=lambda name: (name not in names, name))),
                 hit.path.name,
             )
             for rank, (hit, people) in enumerate(zip(self.answer.hits, self.truth, strict=True), 1)

@@ -214,12 +214,12 @@ def _compose(photo: AlbumPhoto, number: int, path: Path) -> None:
         canvas = _backdrop(chance)
     else:
         # The first person is already in the picture that the others join.
-        canvas = _scene_of(people.pop(0), str(kind), chance)
+        canvas = _widen_scene(people.pop(0), str(kind), chance)
     _join(canvas, people, str(kind), chance)
     _save(_change_light(canvas, chance), path, number, chance)
 
 
-def _scene_of(person: str, kind: str, chance: np.random.Generator) -> Pixels:
+def _widen_scene(person: str, kind: str, chance: np.random.Generator) -> Pixels:
     """Return a person's own photo as a landscape, its edges mirrored to make room for others."""
     import cv2
 

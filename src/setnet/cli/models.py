@@ -126,7 +126,7 @@ def calibrate(
     from setnet.evaluate import divided, read_people
     from setnet.faces import Metric, model_entry
     from setnet.faces.settings import store_calibration
-    from setnet.library.descriptor_files import model_of
+    from setnet.library.descriptor_files import read_model
     from setnet.train import fit_model_calibration, match_rates
 
     people = read_people(data)
@@ -134,7 +134,7 @@ def calibrate(
     if people.dim != entry.dim:
         raise InvalidInputError(f"{data} has descriptors of {people.dim} numbers, {name} makes {entry.dim}")
     expected = entry.name if metric else entry.identity
-    if (made_by := model_of(data)) not in ("", expected):
+    if (made_by := read_model(data)) not in ("", expected):
         raise InvalidInputError(
             f"{data} was made by {made_by}, descriptors of {expected} are needed: describe the photos again"
         )

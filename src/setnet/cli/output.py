@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from setnet.library import IndexProgress
 
-_MOST_LINES = 10  # of remarks of one kind
+_MAX_LINES = 10  # of remarks of one kind
 # Control characters other than tabs and ends of lines, and those that turn the direction of writing.
 _COMMANDS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -32,8 +32,8 @@ def say(text: str) -> None:
 def first_lines(title: str, lines: Iterable[str], hint: str = "--json lists them") -> list[str]:
     """Return the first of many remarks of one kind, and how many more there are; the hint says where."""
     every = [f"{title} {line}" for line in lines]
-    more = len(every) - _MOST_LINES
-    return every[:_MOST_LINES] + ([f"... and {more:,} more: {hint}"] if more > 0 else [])
+    more = len(every) - _MAX_LINES
+    return every[:_MAX_LINES] + ([f"... and {more:,} more: {hint}"] if more > 0 else [])
 
 
 def files_with_reasons(files: Iterable[tuple[str | Path, str]]) -> Iterator[str]:

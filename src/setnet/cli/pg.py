@@ -71,21 +71,21 @@ def search(
     """
     from setnet.connect import PostgresSets
 
-    wanted: Any = [call.library.person(text).descriptors for text in people or ()]
-    unwanted = [call.library.person(text).descriptors for text in without or ()]
+    queries: Any = [call.library.person(text).descriptors for text in people or ()]
+    excluded = [call.library.person(text).descriptors for text in without or ()]
     if query is not None:
-        wanted = _vectors(query)
+        queries = _vectors(query)
     elif not people:
         raise InvalidInputError("nothing is asked for: name people, or give vectors with --query FILE.npz")
     with PostgresSets(uri, table, item=item, face=face, vector=vector, distance=distance) as sets:
         hits = sets.search(
-            wanted,
+            queries,
             limit,
             candidates=candidates,
             where=_conditions(where),
             at_least=at_least,
             only=only,
-            without=unwanted or None,
+            without=excluded or None,
         )
     rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
     found = Rows(["", "score", "item"], rows, "no item fits", ["", "score"])

@@ -139,7 +139,7 @@ def search(
 
         return _list_videos(find_videos(call.library, query))
     answer = call.library.find(query)
-    shown_answer = answer if collapse is False else answer.collapsed()
+    shown_answer = answer if collapse is False else answer.collapse()
     answer = shown_answer if collapse else answer
     for warning in answer.warnings:
         say(f"note: {warning}")
@@ -184,7 +184,7 @@ def _times(shot: PhotoHit) -> str:
 
 def _table(answer: Answer) -> Rows:
     rows = [
-        (rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown + _also(hit))
+        (rank, f"{hit.score:.3f}", _who(hit), hit.photo.display_name + _also(hit))
         for rank, hit in enumerate(answer.hits, 1)
     ]
     if answer.searched:

@@ -62,7 +62,7 @@ def _write_remarks(done: TagsWritten) -> list[str]:
     return remarks + first_lines("failed:", files_with_reasons(done.failed))
 
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
 def import_tags(
@@ -90,7 +90,7 @@ def import_tags(
         text += f", of {pluralise(done.people, 'person', 'people')} ({done.new:,} new)"
     if done.known:
         text += f"; {done.known:,} had it already"
-    names = [f"  {name}: {faces:,}" for name, faces in islice(done.faces.items(), _MOST_NAMES)]
+    names = [f"  {name}: {faces:,}" for name, faces in islice(done.faces.items(), _MAX_NAMES)]
     return Result(done, text, *names, remarks=_import_remarks(done), status=not done.ok)
 
 

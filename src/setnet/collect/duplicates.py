@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from setnet.collect.run import CollectRun, Row, Work
 from setnet.library import DuplicateGroup
-from setnet.library.duplicates import DescribedPhoto, PhotoPairs, duplicates_of, merge_groups
+from setnet.library.duplicates import DescribedPhoto, PhotoPairs, group_duplicates, merge_groups
 from setnet.library.folder_scan import FolderScan
 
 
@@ -61,7 +61,7 @@ class _Comparison:
     def groups(self, photos: Sequence[str]) -> list[DuplicateGroup]:
         paths = sorted({os.fsencode(photo) for photo in photos})
         known = {path: self._known[path] for path in paths if path in self._known}
-        return duplicates_of(paths, known=known, on_described=self._keep, pairs=self._pairs)
+        return group_duplicates(paths, known=known, on_described=self._keep, pairs=self._pairs)
 
     def _record_failure(self, photo: bytes, reason: str) -> None:
         self.failures[os.fsdecode(photo)] = reason

@@ -80,7 +80,7 @@ ABOUT = "immich.json"
 INDEX = "index"
 # Immich takes two faces for one person's from a cosine similarity of 0.5 on (its default setting).
 LOGISTIC = Logistic(20.0, -10.0)
-MOST_EXAMPLES = 200  # faces that a person is known by
+MAX_EXAMPLES = 200  # faces that a person is known by
 
 
 class ImmichIndex:
@@ -234,7 +234,7 @@ class ImmichIndex:
                 f"no face that Immich has given to {person.name} is in the index: `setnet immich sync` "
                 "fetches new ones; faces tagged by hand have no descriptor"
             )
-        step = -(-len(photos) // MOST_EXAMPLES)
+        step = -(-len(photos) // MAX_EXAMPLES)
         rows = [
             self._index.elements(name)[self._photos[name].persons.index(person.id)] for name in photos[::step]
         ]

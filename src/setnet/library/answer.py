@@ -16,7 +16,7 @@ from setnet.library.query import QueryPerson
 _BURST = timedelta(seconds=2)  # between two photos of a burst; most cameras write whole seconds
 
 
-def collapsed(hits: Sequence[PhotoHit]) -> list[PhotoHit]:
+def collapse(hits: Sequence[PhotoHit]) -> list[PhotoHit]:
     """Return the hits without those that show what a better one shows; each hit says which these are.
 
     `copies` of a hit have the same content. Its `others` were taken within seconds of it or of each other, in
@@ -104,9 +104,9 @@ class Answer:
     thresholds: tuple[PersonThresholds, ...] = ()
     unsure: tuple[str, ...] = ()
 
-    def collapsed(self) -> Answer:
+    def collapse(self) -> Answer:
         """Return the answer with copies and bursts as one hit each; its totals still count photos."""
-        return replace(self, hits=tuple(collapsed(self.hits)))
+        return replace(self, hits=tuple(collapse(self.hits)))
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the answer as values that JSON can hold; `path_text` writes the paths of photos."""

@@ -16,7 +16,7 @@ from setnet.library.photo_writer import find_disagreements
 from setnet.library.schema import count_problems, damaged_photos, group_problems, schema_problems
 from setnet.system import FileLock
 
-_MOST = 20
+_MAX_PROBLEMS = 20
 _ATTEMPTS, _PAUSE = 40, 0.25  # seconds: how long a writer may take from the index to the database
 
 
@@ -30,8 +30,10 @@ def find_problems(database: Database, open_index: Callable[[], SetIndex]) -> lis
         problems = problems or _settled_disagreements(database, index)
     except SetNetError as error:
         problems.append(str(error))
-    if len(problems) > _MOST:
-        problems[_MOST:] = [f"... {len(problems)} problems in all: `setnet repair` repairs what it can"]
+    if len(problems) > _MAX_PROBLEMS:
+        problems[_MAX_PROBLEMS:] = [
+            f"... {len(problems)} problems in all: `setnet repair` repairs what it can"
+        ]
     return problems
 
 

@@ -151,16 +151,16 @@ REST = 0.8
 APART_PENALTY, APART_RATE = 1.0, 0.03
 
 
-def bars(most: int, company: float = 0.0) -> NDArray[np.float64]:
-    """Return the least score of two groups that merge, by the number of groups, from 0 to ``most``.
+def bars(max_groups: int, company: float = 0.0) -> NDArray[np.float64]:
+    """Return the least score of two groups that merge, by the number of groups, from 0 to ``max_groups``.
 
     Strangers' scores are about normal: that of the most similar of n strangers passes the bar with a
     probability that depends on how many faces have ``company``.
     """
     share = FALSE_MERGES_ALONE + (FALSE_MERGES_IN_COMPANY - FALSE_MERGES_ALONE) * company
-    chance = np.minimum(share / np.maximum(np.arange(most + 1), 2), 0.5)
+    chance = np.minimum(share / np.maximum(np.arange(max_groups + 1), 2), 0.5)
     normal = NormalDist()
-    return -np.fromiter(map(normal.inv_cdf, chance.tolist()), np.float64, most + 1)
+    return -np.fromiter(map(normal.inv_cdf, chance.tolist()), np.float64, max_groups + 1)
 
 
 def rule_for(scores: NonMatchScores, groups: int) -> LinkageRule:
@@ -290,7 +290,7 @@ class Clustering:
             say("comparing faces", done, total)
 
         near = nearest_neighbours(
-            self._scaled(rule), NEIGHBOURS, self._floor(rule), rows=some, exact=EXACT, progress=tell
+            self._scale_vectors(rule), NEIGHBOURS, self._floor(rule), rows=some, exact=EXACT, progress=tell
         )
         if some is None:
             return near
@@ -306,7 +306,7 @@ class Clustering:
 
         return self.merged(link(self.clusters, near, self.apart, rule, tell))
 
-    def _scaled(self, rule: LinkageRule) -> Floats:
+    def _scale_vectors(self, rule: LinkageRule) -> Floats:
         """Return vectors whose products are mean similarities over the spread that is left in them."""
         weights = self.clusters.weights
         scale = (weights * rule.factor(weights)).astype(np.float32)
@@ -366,7 +366,7 @@ def _quiet(stage: str, done: int, total: int) -> None:
 
 
 WHOLE = 50_000  # faces up to which all are compared at once; more are merged in parts before
-MOST_ROUNDS = 6
+MAX_ROUNDS = 6
 FEW = 0.25  # of the clusters: if fewer have merged, only these are compared with all others
 
 
@@ -391,7 +391,7 @@ def group_faces(
     scores = NonMatchScores.between(faces.vectors, draft.of_face, expected)
     rule = rule_for(scores, len(begun))
     before, found = begun, begun.linked(near, rule, say)
-    for _ in range(MOST_ROUNDS):  # clusters have other neighbours than their faces had
+    for _ in range(MAX_ROUNDS):  # clusters have other neighbours than their faces had
         if len(found) == len(before):
             break
         new = found.merged_since(before)
@@ -431,7 +431,7 @@ def join_faces(
     groups = np.unique(found.of_face[known], return_inverse=True)[1].astype(np.int64)
     scores = NonMatchScores.between(faces.vectors[known], groups, expected)
     moving = np.unique(found.of_face[is_new])
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         rule = rule_for(scores, len(found))
         more = found.linked(found.neighbours(rule, say, moving), rule, say)
         if len(more) == len(found):

@@ -176,7 +176,7 @@ def _clear_unfinished(path: Path) -> None:
             (path / name).unlink(missing_ok=True)
 
 
-def settings_of(catalog: PhotoCatalog) -> FaceSettings:
+def read_settings(catalog: PhotoCatalog) -> FaceSettings:
     """Return the settings a library was made with."""
     from setnet.faces import FaceSettings
 
@@ -226,7 +226,7 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoC
     return known
 
 
-def excluded_of(catalog: PhotoCatalog) -> list[str]:
+def read_exclusions(catalog: PhotoCatalog) -> list[str]:
     """Return the patterns of files and folders that a library's index runs leave out."""
     try:
         return check_patterns(json.loads(catalog.meta("excluded") or "[]"))

@@ -96,10 +96,10 @@ class Database:
         access: ReadAccess | None = getattr(self._local, "access", None)
         if access is None or access.is_outdated:
             with self.errors():
-                access = self._local.access = self._connected()
+                access = self._local.access = self._connect()
         return access.db
 
-    def _connected(self) -> ReadAccess:
+    def _connect(self) -> ReadAccess:
         access = ReadAccess(self.path)
         with self._lock:
             self._open.append(access)

@@ -75,7 +75,7 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
     return descriptors, labels.astype(np.str_)
 
 
-def model_of(path: str | Path) -> str:
+def read_model(path: str | Path) -> str:
     """Return which model, in which metric, made a descriptor file; empty if it does not say."""
     path = Path(path)
     with np.load(path, allow_pickle=False) as file:
@@ -84,7 +84,7 @@ def model_of(path: str | Path) -> str:
 
 def check_one_model(paths: Sequence[Path]) -> str:
     """Return the model of descriptor files that are used together; raise when there are two."""
-    made_by = {found: path for path in paths if (found := model_of(path))}
+    made_by = {found: path for path in paths if (found := read_model(path))}
     if len(made_by) > 1:
         (one, first), (other, second) = list(made_by.items())[:2]
         raise InvalidInputError(
@@ -103,8 +103,8 @@ def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
     except Exception as error:  # the unpackers and NumPy raise whatever they like on damaged data
         raise InvalidInputError(f"{path}: not a readable .npz file ({str(error)[:200]})") from error
     if missing:
-        wanted = " and ".join(f"'{name}'" for name in names)
-        raise InvalidInputError(f"{path}: no array {missing[0]!r} in it; expected arrays {wanted}")
+        expected = " and ".join(f"'{name}'" for name in names)
+        raise InvalidInputError(f"{path}: no array {missing[0]!r} in it; expected arrays {expected}")
     for name, array in zip(names, arrays, strict=True):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
             raise InvalidInputError(f"{path}: array {name!r} must hold numbers or texts")

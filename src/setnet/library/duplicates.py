@@ -146,18 +146,18 @@ class PhotoCache:
     ----------
     path
         The file; made where there is none.
-    wanted
+    contents
         Hashes of the contents that the library has: rows of others are deleted.
     """
 
-    def __init__(self, path: Path, wanted: Collection[bytes]) -> None:
+    def __init__(self, path: Path, contents: Collection[bytes]) -> None:
         self.known: _Rows = {}
         self.agreements: dict[Contents, float] = {}
         self._db: sqlite3.Connection | None = None
         with suppress(*_REFUSED):
             self._db, rows = _open_cache(path)
             with transaction(self._db):
-                others = rows.keys() - set(wanted)
+                others = rows.keys() - set(contents)
                 for statement in (
                     "DELETE FROM vlads WHERE hash = ?1",
                     "DELETE FROM pairs WHERE one = ?1 OR other = ?1",
@@ -225,7 +225,7 @@ def _cached_rows(db: sqlite3.Connection) -> _Rows:
 
 
 FLOOR = 0.35  # similarity of VLADs: on LFW's training half no copy is below, and few other photos above
-_MOST_NEIGHBOURS = 16  # neighbours of a photo that are looked at
+_MAX_NEIGHBOURS = 16  # neighbours of a photo that are looked at
 _EXACT_PHOTOS = 20_000  # vectors up to which comparing all with all takes seconds
 _PROBES = 96  # cells of a few hundred vectors that each cell is compared with
 
@@ -252,7 +252,7 @@ def find_candidates(
             progress("comparing", done, total)
 
     near = nearest_neighbours(
-        both, _MOST_NEIGHBOURS, floor, exact=_EXACT_PHOTOS, probes=_PROBES, progress=told
+        both, _MAX_NEIGHBOURS, floor, exact=_EXACT_PHOTOS, probes=_PROBES, progress=told
     )
     found: dict[tuple[int, int, bool], float] = {}
     entries = zip(near.row.tolist(), near.other.tolist(), near.similarity.tolist(), strict=True)
@@ -264,7 +264,7 @@ def find_candidates(
     return sorted(Candidate(-similarity, *pair) for pair, similarity in found.items())
 
 
-_MOST_PIXELS = 1 << 50
+_MAX_PIXELS = 1 << 50
 
 Pair = tuple[bytes, bytes, bool]  # two photos, the second maybe mirrored
 OnUnreadable = Callable[[bytes, str], None]
@@ -338,7 +338,7 @@ def _photo_from(path: bytes, reply: Message) -> DescribedPhoto | str:
     vlads = reply.array("vlads", np.float32, 2, VLAD_DIM)
     if len(content) != HASH_BYTES:
         raise invalid_reply("a wrong hash")
-    return DescribedPhoto(path, content, reply.integer("pixels", 1, _MOST_PIXELS), vlads)
+    return DescribedPhoto(path, content, reply.integer("pixels", 1, _MAX_PIXELS), vlads)
 
 
 AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
@@ -379,10 +379,10 @@ def find_duplicates(
     for path, reason in scan.unreadable:
         if on_failure is not None:
             on_failure(as_path(path), reason)
-    return duplicates_of(paths, workers=workers, progress=progress, on_failure=on_failure, limits=limits)
+    return group_duplicates(paths, workers=workers, progress=progress, on_failure=on_failure, limits=limits)
 
 
-def duplicates_of(
+def group_duplicates(
     paths: Sequence[bytes],
     *,
     known: Mapping[bytes, DescribedPhoto] | None = None,
@@ -533,7 +533,7 @@ def _link(
 
 
 SAME_FACE = 0.90  # similarity from which two faces may be one face in two copies of a photo
-_MOST_FACES = 8  # such faces of a face
+_MAX_FACES = 8  # such faces of a face
 _EXACT_FACES = 20_000  # faces up to which all are compared with all
 
 
@@ -554,7 +554,7 @@ def library_duplicates(
     contents = {file.hash for file in files.values() if file.hash is not None}
     cache = PhotoCache(library.path / VLADS, contents)
     try:
-        return duplicates_of(
+        return group_duplicates(
             sorted(files),
             known=dict(_known(files, cache)),
             alike=_with_the_same_face(library, progress),
@@ -601,7 +601,7 @@ def _with_the_same_face(library: Library, progress: OnProgress | None) -> list[t
             progress("comparing faces", done, total)
 
     near = nearest_neighbours(
-        unit(np.concatenate(rows)), _MOST_FACES, SAME_FACE, exact=_EXACT_FACES, progress=told
+        unit(np.concatenate(rows)), _MAX_FACES, SAME_FACE, exact=_EXACT_FACES, progress=told
     )
     pairs = zip(near.row.tolist(), near.other.tolist(), strict=True)
     found_pairs = {tuple(sorted((owners[one], owners[other]))) for one, other in pairs}

@@ -20,7 +20,7 @@ from setnet.library.pictures import face_picture
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-_MOST_PHOTOS = 100
+_MAX_PHOTOS = 100
 
 
 def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
@@ -49,8 +49,8 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
     examples: list[Example] = []
     notes: list[str] = []
     for file in FolderScan([path_bytes(folder.absolute())]).files():
-        if len(examples) == _MOST_PHOTOS:
-            notes.append(f"{display_path(folder)}: took the first {_MOST_PHOTOS} photos")
+        if len(examples) == _MAX_PHOTOS:
+            notes.append(f"{display_path(folder)}: took the first {_MAX_PHOTOS} photos")
             break
         try:
             example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
@@ -107,13 +107,13 @@ def split_number(text: str) -> tuple[Path, int | None]:
     return Path(numbered[1]).expanduser(), int(numbered[2])
 
 
-MOST_EXAMPLES = 12
+MAX_EXAMPLES = 12
 _WORST = 0.5  # of the best face's quality: worse ones are no examples where there are others
 _FAR = 0.2  # the share of faces least like the group, which may be somebody else's: no examples of many
 
 
 def example_faces(
-    vectors: NDArray[np.float32], quality: NDArray[np.float64], most: int = MOST_EXAMPLES
+    vectors: NDArray[np.float32], quality: NDArray[np.float64], max_faces: int = MAX_EXAMPLES
 ) -> list[int]:
     """Return the rows of faces to keep as examples, the most typical one first.
 
@@ -121,18 +121,18 @@ def example_faces(
     views and ages that the others do not show.
 
     >>> views = np.array([[1, 0], [0.9, 0.436], [0.8, 0.6], [0.99, 0.141]], np.float32)
-    >>> example_faces(views, np.array([1.0, 1.0, 1.0, 0.3]), most=3)
+    >>> example_faces(views, np.array([1.0, 1.0, 1.0, 0.3]), max_faces=3)
     [1, 0, 2]
     """
     mean = quality @ vectors
     central = vectors @ (mean / max(float(np.linalg.norm(mean)), 1e-12))
     usable = quality >= _WORST * quality.max(initial=0.0)
-    if usable.sum() > most:
+    if usable.sum() > max_faces:
         usable &= central >= np.quantile(central[usable], _FAR)
     rows = np.flatnonzero(usable)
     chosen = [int(rows[np.argmax((central * quality)[rows])])]
     nearest = vectors[rows] @ vectors[chosen[0]]
-    while len(chosen) < min(most, len(rows)):
+    while len(chosen) < min(max_faces, len(rows)):
         gain = (1.0 - nearest) * quality[rows]
         gain[np.isin(rows, chosen)] = -1.0
         chosen.append(int(rows[np.argmax(gain)]))

@@ -44,7 +44,7 @@ def photo_number(photo_id: str) -> int:
     return int(photo_id)
 
 
-def reference_of(db: sqlite3.Connection, photo_id: int, ordinal: int) -> FaceReference:
+def refer_to_face(db: sqlite3.Connection, photo_id: int, ordinal: int) -> FaceReference:
     """Return what refers to a face of a photo from now on."""
     row = db.execute(
         "SELECT hash, x0, y0, x1, y1 FROM faces JOIN photos ON photos.id = photo "

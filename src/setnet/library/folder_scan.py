@@ -133,7 +133,7 @@ class FolderScan:
         links: list[bytes] = []
         for root in self.roots:
             if is_address(root):
-                yield from self._addressed(os.fsdecode(root))
+                yield from self._files_at_address(os.fsdecode(root))
             elif os.path.isfile(root):
                 yield from self._single(root)
             else:
@@ -141,10 +141,10 @@ class FolderScan:
         while links:
             yield from self._walk(links.pop(0), links)
 
-    def _addressed(self, root: str) -> Iterator[FoundFile]:
+    def _files_at_address(self, root: str) -> Iterator[FoundFile]:
         """Yield the photos at an address; videos are read from mounted disks alone."""
 
-        def is_wanted(address: str) -> bool:
+        def is_listed(address: str) -> bool:
             path = os.fsencode(address)
             return is_photo_name(os.path.basename(path)) and not self.is_excluded(path)
 
@@ -158,7 +158,7 @@ class FolderScan:
 
         try:
             is_photo = is_photo_name(os.path.basename(os.fsencode(root)))
-            files = [file_at(root)] if is_photo else files_below(root, is_wanted, is_entered, unreadable)
+            files = [file_at(root)] if is_photo else files_below(root, is_listed, is_entered, unreadable)
             for file in files:
                 yield FoundFile(os.fsencode(file.address), file.size, file.stamp)
         except SetNetError as error:
@@ -253,7 +253,7 @@ def is_unnamed_photo(entry: os.DirEntry[bytes]) -> bool:
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
 
 
-_MOST_SHARE = 10
+_MAX_SHARE = 10
 
 
 def is_few(gone: int, known: int) -> bool:
@@ -264,7 +264,7 @@ def is_few(gone: int, known: int) -> bool:
     >>> is_few(10, 100), is_few(11, 100)
     (True, False)
     """
-    return gone * _MOST_SHARE <= known
+    return gone * _MAX_SHARE <= known
 
 
 def missing_roots(

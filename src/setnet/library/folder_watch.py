@@ -53,7 +53,7 @@ def _changes(
     known: dict[bytes, tuple[int, int]] = {}
     while not stop.is_set():
         folders = [resolve_path(root) for root in roots()]
-        there = _present(folders)
+        there = _existing_folders(folders)
         new = [as_path(folder) for folder in there if known.get(folder) != there[folder]]
         known = there
         if not there:
@@ -69,10 +69,10 @@ def _changes(
                 yield_on_timeout=True,
                 stop_event=stop,
             ):
-                concerned = [_folder_of(os.fsencode(path), list(there)) for _, path in changes]
+                concerned = [_nearest_folder(os.fsencode(path), list(there)) for _, path in changes]
                 yield _outermost([*new, *map(as_path, concerned)])
                 new = []
-                if _present(folders) != there:
+                if _existing_folders(folders) != there:
                     break
         except FileNotFoundError:  # unplugged between the look and the watch
             known = {}
@@ -83,7 +83,7 @@ def _changes(
             ) from error
 
 
-def _present(folders: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+def _existing_folders(folders: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
     """Return the folders that are there, each with what tells it from another disk at the same place."""
     found = {}
     for folder in folders:
@@ -122,7 +122,7 @@ def _relevance(library: bytes) -> IsRelevant:
     return is_relevant
 
 
-def _folder_of(path: bytes, roots: Sequence[bytes]) -> bytes:
+def _nearest_folder(path: bytes, roots: Sequence[bytes]) -> bytes:
     """Return the folder to look at after a change of a path: the nearest that is still there."""
     if path in roots:
         return path

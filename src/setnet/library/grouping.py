@@ -34,7 +34,7 @@ from setnet.library.person import descriptor_from
 from setnet.library.schema import FACES, face_number, refresh_groups
 from setnet.library.score_calibration import ScoreCalibration
 
-_LEAST_WEIGHT = 0.05
+_MIN_WEIGHT = 0.05
 _CHUNK = 20_000  # rows read at once
 
 
@@ -77,7 +77,7 @@ class LibraryFaces:
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return cls(numbers[there], vectors, weights[there])
 
-    def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def find_rows(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the row of each face by its number; -1 for one that is not there."""
         if not len(self):
             return np.full(len(numbers), -1)
@@ -99,7 +99,7 @@ def _stored(db: sqlite3.Connection, model: ScoreCalibration) -> tuple[NDArray[np
 
 def _weight(quality: Any, model: ScoreCalibration) -> float:
     try:
-        return max(_LEAST_WEIGHT, model.quality(json.loads(quality)))
+        return max(_MIN_WEIGHT, model.quality(json.loads(quality)))
     except (TypeError, ValueError, AttributeError):  # damaged, as a check will say
         return 1.0
 
@@ -171,7 +171,7 @@ class KnownLabels:
 
 def _group_members(db: sqlite3.Connection, faces: LibraryFaces) -> Ints:
     found = np.array(db.execute("SELECT id, grp FROM group_members").fetchall(), np.int64).reshape(-1, 2)
-    rows = faces.rows_of(found[:, 0])
+    rows = faces.find_rows(found[:, 0])
     group = np.zeros(len(faces), np.int64)
     group[rows[rows >= 0]] = found[rows >= 0, 1]
     return group
@@ -218,15 +218,15 @@ def _label_judged(db: sqlite3.Connection, faces: LibraryFaces, label: Ints) -> l
 
 
 def _places(
-    db: sqlite3.Connection, faces: LibraryFaces, wanted: list[tuple[bytes | None, tuple[float, ...]]]
+    db: sqlite3.Connection, faces: LibraryFaces, boxes: list[tuple[bytes | None, tuple[float, ...]]]
 ) -> list[list[int]]:
     """Return the rows of faces by the content of their photo and their box; all copies of a photo."""
-    known = [n for n, (content, box) in enumerate(wanted) if content is not None and None not in box]
-    references = [FaceReference(wanted[n][0] or b"", Box(*wanted[n][1])) for n in known]
-    found: list[list[int]] = [[] for _ in wanted]
+    known = [n for n, (content, box) in enumerate(boxes) if content is not None and None not in box]
+    references = [FaceReference(boxes[n][0] or b"", Box(*boxes[n][1])) for n in known]
+    found: list[list[int]] = [[] for _ in boxes]
     for n, places in zip(known, resolve_all_references(db, references), strict=True):
         numbers = np.array([face_number(*place) for place in places], np.int64)
-        rows = faces.rows_of(numbers)
+        rows = faces.find_rows(numbers)
         found[n] = rows[rows >= 0].tolist()
     return found
 
@@ -359,7 +359,7 @@ class _Assignment:
         """Return the group of each cluster that has free faces; the largest ones get the first numbers."""
         group_of = self._anchors()
         clusters, first, sizes = np.unique(self._cluster[free], return_index=True, return_counts=True)
-        inherited = self._inherited(free)
+        inherited = self._inherit_groups(free)
         labels = self._labels(free)
         for at in np.lexsort((first, -sizes)).tolist():
             cluster = int(clusters[at])
@@ -379,7 +379,7 @@ class _Assignment:
             best[cluster] = max(best.get(cluster, rank), rank)
         return {cluster: -rank[2] for cluster, rank in best.items()}
 
-    def _inherited(self, free: Ints) -> dict[int, int]:
+    def _inherit_groups(self, free: Ints) -> dict[int, int]:
         """Return which group without a name each cluster takes over.
 
         A group goes to the cluster with most of its faces; of several, a cluster takes the one that most come
@@ -405,7 +405,7 @@ class _Assignment:
         label = self._known.label
         for row in np.flatnonzero((self._fixed == 0) & (label > 0)).tolist():
             person = int(label[row])
-            if self._person_of(int(self._group[row])) != person:
+            if self._person_in(int(self._group[row])) != person:
                 theirs = [g for g, who in (self._owner | self._person).items() if who == person]
                 group_of = min(theirs, key=lambda group: (group < 0, abs(group)), default=0) or self._next()
                 self._person.setdefault(group_of, person)
@@ -414,10 +414,10 @@ class _Assignment:
     def _send_rejected_away(self) -> None:
         known = self._known
         for row, person in zip(known.rejected_face.tolist(), known.rejected_person.tolist(), strict=True):
-            if self._person_of(int(self._group[row])) == person and known.label[row] != person:
+            if self._person_in(int(self._group[row])) == person and known.label[row] != person:
                 self._group[row] = self._next()
 
-    def _person_of(self, group: int) -> int:
+    def _person_in(self, group: int) -> int:
         return self._person.get(group) or self._owner.get(group, 0)
 
     def _next(self) -> int:

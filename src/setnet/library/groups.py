@@ -43,7 +43,7 @@ from setnet.library.person import (
 )
 from setnet.library.person_matcher import NamedPeople
 from setnet.library.photos import corners, taken_number, taken_time
-from setnet.library.pictures import picture_of
+from setnet.library.pictures import draw_face_picture
 from setnet.library.query import QueryPerson
 from setnet.library.same_person import mixed_warning
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
@@ -349,7 +349,7 @@ class Groups:
         should_stop
             Called again and again; True ends the work. The groups are then as they were, as after Ctrl-C.
         """
-        with self._library._locked():
+        with self._library._lock_writing():
             return self.group_into(
                 self._library.set_index, again=again, progress=progress, should_stop=should_stop
             )
@@ -385,7 +385,7 @@ class Groups:
     def examples_to_name(self, group_id: str, name: str, without: Collection[Place] = ()) -> list[Place]:
         """Return the faces of a group that become examples when it gets this name."""
         group = self._to_name(group_id, name, without)
-        return list(self._chosen(group))
+        return list(self._choose_examples(group))
 
     @own_errors
     def name(
@@ -410,7 +410,7 @@ class Groups:
             Small pictures of the faces that `examples_to_name` returns; made from the photos by default.
         """
         group = self._to_name(group_id, name, without)
-        chosen = self._chosen(group)
+        chosen = self._choose_examples(group)
         owner = group.group.person
         if owner is not None and if_exists != "add" and owner != _person_id(self._library.people, name):
             faces = pluralise(group.group.faces, "face")
@@ -423,7 +423,9 @@ class Groups:
             self._library.people, name, list(chosen.values()), self._library.set_index.logistic, if_exists
         )
         if pictures is None:
-            pictures = {place: picture_of(self._library.photos.get(place[0]), place[1]) for place in chosen}
+            pictures = {
+                place: draw_face_picture(self._library.photos.get(place[0]), place[1]) for place in chosen
+            }
         examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
         before = self._library.people.examples(name) if name in self._library.people else []
         is_sure = self._is_sure(name, [*before, *examples])
@@ -435,16 +437,16 @@ class Groups:
         return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
 
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
-        refused = self._rejected(name)
+        refused = self._rejected_faces(name)
         with self._database.reading() as db:
             return group_to_name(db, self._library.people, group_id, without, refused)
 
-    def _rejected(self, name: str) -> frozenset[Place]:
+    def _rejected_faces(self, name: str) -> frozenset[Place]:
         """Return the faces that were rejected for a person, if there is one of this name."""
         people = self._library.people
         return people.known_faces(name).rejected if name in people else frozenset()
 
-    def _chosen(self, group: GroupToName) -> dict[Place, Example]:
+    def _choose_examples(self, group: GroupToName) -> dict[Place, Example]:
         """Return the faces of a group that become examples."""
         places = list(group.faces)
         photos = self._library.photos.get_many(photo for photo, _ in places)
@@ -459,7 +461,7 @@ class Groups:
 
     def _is_sure(self, name: str, examples: list[Example]) -> IsSure:
         """Return the function that tells which faces would surely be found with these examples."""
-        refused = self._rejected(name)
+        refused = self._rejected_faces(name)
         person = QueryPerson(name, np.stack([e.descriptor for e in examples]), refused=refused)
         matcher = self._library.matching.matcher(person)
 
@@ -487,7 +489,7 @@ class Groups:
         """Return a group as a person of a query: all its faces are theirs, whatever they look like."""
         with self._database.reading() as db:
             group = group_to_name(db, self._library.people, group_id, ())
-        vectors = np.stack([example.descriptor for example in self._chosen(group).values()])
+        vectors = np.stack([example.descriptor for example in self._choose_examples(group).values()])
         return QueryPerson(group.group.id, vectors, confirmed=frozenset(group.faces))
 
     @own_errors
@@ -651,7 +653,7 @@ class _GroupMeans:
         with library.database.reading() as db, transaction(db, "BEGIN"):
             faces = LibraryFaces.read(db, library.set_index, library.matching.model)
             members = np.array(db.execute("SELECT id, grp FROM group_members").fetchall(), np.int64)
-        rows = faces.rows_of(members.reshape(-1, 2)[:, 0])
+        rows = faces.find_rows(members.reshape(-1, 2)[:, 0])
         groups, to = np.unique(members.reshape(-1, 2)[rows >= 0, 1], return_inverse=True)
         vectors = faces.vectors[rows[rows >= 0]]
         if not len(groups):
@@ -671,9 +673,9 @@ def _suggest(library: Library, means: _GroupMeans, person: Person | None, limit:
 
     A group is suggested for the person whose threshold it exceeds by most; with `person`, for them alone.
     """
-    wanted = [person] if person is not None else list(library.people)
-    people = NamedPeople.of(library, wanted)
-    uids = {someone.name: someone.id for someone in wanted}
+    candidates = [person] if person is not None else list(library.people)
+    people = NamedPeople.of(library, candidates)
+    uids = {someone.name: someone.id for someone in candidates}
     found = []
     with library.database.reading() as db, transaction(db, "BEGIN"):
         for match in _best(db, means, people):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
-from setnet.library.creation import excluded_of
+from setnet.library.creation import read_exclusions
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import THUMBNAILS, as_path, is_below, resolve_path
 from setnet.library.photo_catalog import KnownFile
@@ -121,19 +121,19 @@ class IndexReport:
             rate += f"; {pluralise(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
         return f"{', '.join(parts)}; {pluralise(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
 
-    def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
-        """Return the report as values that JSON can hold, with at most `most` paths in each list."""
-        found = asdict(self) | {"vanished": [path_text(path) for path in self.vanished[:most]]}
+    def to_dict(self, path_text: Callable[[Path], str] = str, max_paths: int | None = None) -> dict[str, Any]:
+        """Return the report as values that JSON can hold, with at most `max_paths` paths in each list."""
+        found = asdict(self) | {"vanished": [path_text(path) for path in self.vanished[:max_paths]]}
         for name in ("failed", "unreadable", "partial", "skipped"):
             what = "folder" if name == "unreadable" else "photo"
-            found[name] = [{what: path_text(p), "reason": why} for p, why in getattr(self, name)[:most]]
+            found[name] = [{what: path_text(p), "reason": why} for p, why in getattr(self, name)[:max_paths]]
         names = ("vanished", "failed", "unreadable", "partial", "skipped")
         return found | {f"{name}_count": len(getattr(self, name)) for name in names}
 
 
 BATCH_PHOTOS = 256
 BATCH_SECONDS = 4.0
-MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
+MAX_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
 _PACE_SECONDS = 60.0  # for which the rate is that of a run
 
 Progress = Callable[[IndexProgress], None]
@@ -218,7 +218,7 @@ class IndexRun:
     def __init__(self, library: Library, index: SetIndex, options: RunOptions) -> None:
         self._library, self._index, self._options = library, index, options
         self._catalog = library.photos
-        self._excluded = excluded_of(library.photos)
+        self._excluded = read_exclusions(library.photos)
         self._writer = PhotoWriter(library.database, index)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
@@ -254,7 +254,7 @@ class IndexRun:
         removed, interrupted = 0, False
         try:
             work = self._work(scan)
-            vanished = self._vanished(roots, scan)
+            vanished = self._find_vanished(roots, scan)
             self._scan_seconds = perf_counter() - self._start
             self._read(work)
         except KeyboardInterrupt:
@@ -263,7 +263,7 @@ class IndexRun:
         if vanished and not interrupted and self._may_prune(len(vanished)):
             self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
             removed, vanished = len(vanished), []
-        if self._index.stats().segments > MOST_SEGMENTS:
+        if self._index.stats().segments > MAX_SEGMENTS:
             self.show("tidying up", self._counts["done"], len(work))
             self._index.compact()
         return self._report(scan, vanished, removed, interrupted)
@@ -378,10 +378,10 @@ class IndexRun:
             self._counts["unchanged"] += 1
         elif gone and result.path not in self._known:
             self._moved.update(gone[0])
-            self._batch += [replace(self._writer.copied(i, result), moved_from=i) for i in gone[0]]
+            self._batch += [replace(self._writer.copy_faces(i, result), moved_from=i) for i in gone[0]]
             self._counts["moved"] += 1
         else:
-            self._batch += [self._writer.copied(i, result) for i in twins[0][0]]
+            self._batch += [self._writer.copy_faces(i, result) for i in twins[0][0]]
             self._counts["copied"] += 1
 
     def _is_gone(self, path: bytes) -> bool:
@@ -389,7 +389,7 @@ class IndexRun:
             return False
         return path not in self._seen and not os.path.lexists(path)
 
-    def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
+    def _find_vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
         """Return known photos under `roots` that are gone; an unreadable folder or link proves nothing."""
         unsure = [path for path, _ in (*scan.unreadable, *scan.skipped)]
         return [
@@ -441,8 +441,8 @@ class IndexRun:
             removed=removed,
             faces=counts["faces"],
             vanished=tuple(map(as_path, vanished)),
-            failed=_named(self._failed),
-            unreadable=_named(scan.unreadable),
+            failed=_with_paths(self._failed),
+            unreadable=_with_paths(scan.unreadable),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
             scan_seconds=self._scan_seconds,
@@ -451,14 +451,14 @@ class IndexRun:
             workers=self._workers,
             shots=counts["shots"],
             minutes=self._minutes,
-            partial=_named(self._partial),
-            skipped=_named(scan.skipped + self._skipped),
+            partial=_with_paths(self._partial),
+            skipped=_with_paths(scan.skipped + self._skipped),
             prune_refused=self._refused,
             excluded=tuple(self._excluded),
         )
 
 
-def _named(found: Named) -> tuple[tuple[Path, str], ...]:
+def _with_paths(found: Named) -> tuple[tuple[Path, str], ...]:
     return tuple((as_path(path), text) for path, text in found)
 
 

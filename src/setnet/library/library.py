@@ -25,11 +25,11 @@ from setnet.library.creation import (
     create_files,
     expire_quarantine,
     library_exists,
+    read_settings,
     remember_folders,
     restrict_files,
     restrict_files_with_notice,
     roots_from,
-    settings_of,
 )
 from setnet.library.database import Database
 from setnet.library.paths import (
@@ -168,7 +168,7 @@ class Library:
     @cached_property
     def settings(self) -> FaceSettings:
         """The detector, the descriptor and their limits, fixed when the library was made."""
-        return settings_of(self.photos)
+        return read_settings(self.photos)
 
     @cached_property
     def _checked_settings(self) -> FaceSettings:
@@ -200,7 +200,7 @@ class Library:
             restrict_files(self.path, group_readable=self.group_readable)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_writing(self) -> Iterator[None]:
         """Keep others from writing, without opening the index."""
         try:
             lock = FileLock(self.path / INDEX / "lock")
@@ -355,13 +355,13 @@ class Library:
         return self.rank(query).page(query.offset, query.k)
 
     @own_errors
-    def rank(self, query: PhotoQuery, most: int | None = None) -> Ranking:
+    def rank(self, query: PhotoQuery, max_photos: int | None = None) -> Ranking:
         """Return the photos that contain a set of people as a ranking, to read pages from.
 
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
-        when the library changes meanwhile. `most` limits how many photos are ranked in the end.
+        when the library changes meanwhile. `max_photos` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.photos, self.matching, query, self._as_person, most)
+        return Ranking(self.set_index, self.photos, self.matching, query, self._as_person, max_photos)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:

@@ -123,7 +123,7 @@ def shot_path(video: bytes, start: float, stop: float) -> bytes:
     return video + b"/%011.3f-%011.3f" % (start, stop)
 
 
-def file_of(path: bytes, start: float | None) -> bytes:
+def source_file(path: bytes, start: float | None) -> bytes:
     """Return the file of a stored path: of a shot, which has a start, the video."""
     return path if start is None else os.path.dirname(path)
 

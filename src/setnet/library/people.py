@@ -17,7 +17,7 @@ from setnet.durable import own_errors, transaction
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.heads import Logistic
 from setnet.library.database import Database
-from setnet.library.examples import MOST_EXAMPLES, example_faces, examples_from
+from setnet.library.examples import MAX_EXAMPLES, example_faces, examples_from
 from setnet.library.people_edits import (
     FaceName,
     FaceNaming,
@@ -41,26 +41,26 @@ from setnet.library.people_edits import (
 )
 from setnet.library.person import (
     Example,
-    KnownFacesOf,
     Label,
     Person,
     PersonDetails,
+    PersonFaces,
     Who,
     all_people,
     check_descriptor,
     checked_name,
     cover_picture,
-    examples_of,
     find_person,
-    key_of,
-    known_faces_of,
-    labels_of,
+    name_key,
     person_at,
     person_name,
+    read_examples,
+    read_known_faces,
+    read_labels,
     require_person,
     stack_examples,
 )
-from setnet.library.pictures import picture_of
+from setnet.library.pictures import draw_face_picture
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
 from setnet.library.same_person import count_unlike, mixed_warning
 from setnet.library.schema import refresh_groups
@@ -125,7 +125,7 @@ class People:
     def examples(self, name: Who) -> list[Example]:
         """Return the example faces of a person, oldest first."""
         with self._database.reading() as db:
-            return examples_of(db, require_person(db, name))
+            return read_examples(db, require_person(db, name))
 
     def example(self, name: Who, number: int) -> Example:
         """Return an example face of a person by its number."""
@@ -144,9 +144,9 @@ class People:
 
     def aliases(self, name: Who, add: Sequence[str] = (), drop: Sequence[str] = ()) -> list[str]:
         """Return the other names of a person, with some added and some dropped."""
-        there = {key_of(alias): alias for alias in self.get(name).aliases}
+        there = {name_key(alias): alias for alias in self.get(name).aliases}
         for alias in drop:
-            if there.pop(key_of(alias), None) is None:
+            if there.pop(name_key(alias), None) is None:
                 known = ", ".join(there.values()) or "by no other name"
                 raise InvalidInputError(f"{self.get(name).name!r} is not also called {alias!r}, but {known}")
         return [*there.values(), *add]
@@ -166,7 +166,7 @@ class People:
                 person = create_person(db, name)
             new = add_examples(db, person, examples)
             did = did.format(person_name(db, person))
-            return self._entered(db, "add", f"{did} {_faces(new)}", person)
+            return self._enter(db, "add", f"{did} {_faces(new)}", person)
 
     @own_errors
     def add_photos(
@@ -236,8 +236,8 @@ class People:
                 set_cover(db, person, cover)
             after = person_name(db, person)
             if before == after:
-                return self._entered(db, "edit", f"edited {before}", person)
-            return self._entered(db, "rename", f"renamed {before} to {after}", person)
+                return self._enter(db, "edit", f"edited {before}", person)
+            return self._enter(db, "rename", f"renamed {before} to {after}", person)
 
     def merge(self, into: Who, others: Sequence[Who], if_unlike: str = "ask") -> Person:
         """Give the examples, aliases, labels and groups of `others` to `into`; the other names are gone.
@@ -257,13 +257,13 @@ class People:
             for row in rows:
                 merge_people(db, person, row)
             summary = f"merged {names} into {person_name(db, person)}"
-            return self._entered(db, "merge", summary, person, *rows)
+            return self._enter(db, "merge", summary, person, *rows)
 
     def _check_alike(self, db: sqlite3.Connection, person: int, others: Sequence[int]) -> None:
         """Raise when others' examples do not look like a person's."""
-        there = examples_of(db, person)
+        there = read_examples(db, person)
         for other in others:
-            theirs = examples_of(db, other)
+            theirs = read_examples(db, other)
             unlike = count_unlike(there, theirs, self._library.set_index.logistic)
             if unlike:
                 into, name = person_name(db, person), person_name(db, other)
@@ -283,7 +283,7 @@ class People:
         with self.recording() as db:
             person = require_person(db, name)
             examples = own_examples(db, person, numbers)
-            if len(examples) == len(examples_of(db, person)):
+            if len(examples) == len(read_examples(db, person)):
                 raise InvalidInputError(
                     "these are all the examples there are: rename the person, or leave one where it is"
                 )
@@ -295,7 +295,7 @@ class People:
             refresh_groups(db, is_recorded=True)
             old, named = (person_name(db, row) for row in (person, made))
             summary = f"split {_faces(len(examples))} off {old} as {named}"
-            return self._entered(db, "split", summary, made, person)
+            return self._enter(db, "split", summary, made, person)
 
     def move(self, name: Who, numbers: Sequence[int], to: Who) -> Person:
         """Give some examples of a person to another saved person; return that one."""
@@ -307,7 +307,7 @@ class People:
             move_examples(db, examples, target)
             old, new = (person_name(db, row) for row in (person, target))
             summary = f"moved {_faces(len(examples))} from {old} to {new}"
-            return self._entered(db, "move", summary, target, person)
+            return self._enter(db, "move", summary, target, person)
 
     def remove_examples(self, name: Who, numbers: Sequence[int], *, for_good: bool = False) -> Person:
         """Remove examples of a person; `for_good` without undo, and without a trace in any file."""
@@ -322,7 +322,7 @@ class People:
                 for example in examples:
                     assert example.number is not None
                     delete_row(db, "examples", example.number)
-            left = self._entered(db, "remove examples", summary, person)
+            left = self._enter(db, "remove examples", summary, person)
         if for_good:
             self._database.erase_traces()
         return left
@@ -368,12 +368,12 @@ class People:
         The example's `picture` is a small JPEG, by default made from the photo.
         """
         if picture == b"":
-            picture = picture_of(self._library.photos.get(photo_id), face)
+            picture = draw_face_picture(self._library.photos.get(photo_id), face)
         with self.recording() as db:
             row = require_person(db, person)
             owners = confirm_face(db, row, self._face(db, photo_id, face, picture))
             summary = f"confirmed a face of {person_name(db, row)}"
-            return self._entered(db, "confirm", summary, row, *owners)
+            return self._enter(db, "confirm", summary, row, *owners)
 
     def reject(self, person: Who, photo_id: str, face: int) -> tuple[Person, list[str]]:
         """Keep that a face of a photo is not a person: it does not match them any more.
@@ -385,7 +385,7 @@ class People:
             row = require_person(db, person)
             reject_face(db, row, self._face(db, photo_id, face, None))
             summary = f"rejected a face for {person_name(db, row)}"
-            known = self._entered(db, "reject", summary, row)
+            known = self._enter(db, "reject", summary, row)
         lost = before - self._sure_photos(known) - {photo_id}
         if not lost:
             return known, []
@@ -407,15 +407,15 @@ class People:
         Of a photo that was copied there is one for each copy, with one `id`.
         """
         with self._database.reading() as db:
-            return labels_of(db, require_person(db, person))
+            return read_labels(db, require_person(db, person))
 
-    def known_faces(self, person: Who) -> KnownFacesOf:
+    def known_faces(self, person: Who) -> PersonFaces:
         """Return the faces of photos that are known to be a person's, not to be, or are in a group of theirs.
 
         An example face of a photo is theirs as if it was confirmed.
         """
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return known_faces_of(db, require_person(db, person))
+            return read_known_faces(db, require_person(db, person))
 
     def history(self, limit: int | None = None) -> list[Change]:
         """Return the changes in the journal, latest first."""
@@ -469,21 +469,21 @@ class People:
         for done, (_, photo_id, face) in enumerate(chosen):
             if progress is not None:
                 progress("drawing example faces", done, len(chosen))
-            pictures[photo_id, face] = picture_of(self._library.photos.get(photo_id), face)
+            pictures[photo_id, face] = draw_face_picture(self._library.photos.get(photo_id), face)
         with self.recording() as db:
             return name_faces(db, listed("storing names"), pictures, descriptors)
 
     def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
         """Return those of a person's faces that become examples beside the ones they have."""
         name = faces[0].name
-        most = MOST_EXAMPLES - (self.get(name).examples if name in self else 0)
-        if most < 1:
+        missing = MAX_EXAMPLES - (self.get(name).examples if name in self else 0)
+        if missing < 1:
             return []
         photos = self._library.photos.get_many(said.photo_id for said in faces)
         vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
         model = self._library.matching.model
         quality = [model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces]
-        return [faces[row] for row in example_faces(vectors, np.array(quality), most)]
+        return [faces[row] for row in example_faces(vectors, np.array(quality), missing)]
 
     @own_errors
     def to_file(self, *, descriptors: bool = True) -> PeopleFile:
@@ -556,7 +556,7 @@ class People:
         with recording(self._database) as db:
             yield db
 
-    def _entered(self, db: sqlite3.Connection, kind: str, summary: str, *people: int) -> Person:
+    def _enter(self, db: sqlite3.Connection, kind: str, summary: str, *people: int) -> Person:
         change = enter_change(db, kind, summary, people)
         return person_at(db, people[0], change)
 

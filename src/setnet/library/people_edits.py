@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library.face_references import FaceReference, photo_number, reference_of
+from setnet.library.face_references import FaceReference, photo_number, refer_to_face
 from setnet.library.paths import display_path
 from setnet.library.person import (
     EXAMPLE_COLUMNS,
     Example,
     checked_name,
     descriptor_from,
-    example_of,
     example_values,
-    examples_of,
     find_person,
-    key_of,
     labels_on_face,
+    name_key,
     new_id,
+    parse_example,
     person_name,
+    read_examples,
     spelling_hints,
 )
 from setnet.library.same_person import KnownFaces, reference_in
@@ -39,7 +39,7 @@ from setnet.library.schema import FACES, face_number
 from setnet.library.undo import bring_back, check_name_free, enter_change
 
 _LONGEST_NOTE = 10_000
-_MOST_COMPARED = 100  # faces of a group
+_MAX_COMPARED = 100  # faces of a group
 
 
 def create_person(
@@ -47,9 +47,9 @@ def create_person(
 ) -> int:
     """Insert a person; a name that is taken is an error."""
     name = checked_name(name)
-    check_name_free(db, name, key_of(name))
+    check_name_free(db, name, name_key(name))
     added = time.time() if added is None else added
-    return insert_row(db, "people", name=name, key=key_of(name), added=added, uid=uid or new_id())
+    return insert_row(db, "people", name=name, key=name_key(name), added=added, uid=uid or new_id())
 
 
 def insert_row(db: sqlite3.Connection, table: str, **values: Any) -> int:
@@ -67,22 +67,22 @@ def delete_row(db: sqlite3.Connection, table: str, row: int) -> None:
 def rename_person(db: sqlite3.Connection, person: int, new: str) -> None:
     """Give a person another name, which may be one of their aliases."""
     new = checked_name(new)
-    db.execute("DELETE FROM aliases WHERE person = ? AND key = ?", (person, key_of(new)))
-    check_name_free(db, new, key_of(new), "people", person)
-    db.execute("UPDATE people SET name = ?, key = ? WHERE id = ?", (new, key_of(new), person))
+    db.execute("DELETE FROM aliases WHERE person = ? AND key = ?", (person, name_key(new)))
+    check_name_free(db, new, name_key(new), "people", person)
+    db.execute("UPDATE people SET name = ?, key = ? WHERE id = ?", (new, name_key(new), person))
 
 
 def set_aliases(db: sqlite3.Connection, person: int, names: Sequence[str]) -> None:
     """Let a person be found by these other names and no others."""
     (own,) = db.execute("SELECT key FROM people WHERE id = ?", (person,)).fetchone()
-    wanted = {key_of(name): name for name in map(checked_name, names) if key_of(name) != own}
+    new_names = {name_key(name): name for name in map(checked_name, names) if name_key(name) != own}
     there = db.execute("SELECT id, key FROM aliases WHERE person = ? ORDER BY id", (person,)).fetchall()
     for row, key in there:
-        if key in wanted:
-            db.execute("UPDATE aliases SET name = ? WHERE id = ?", (wanted.pop(key), row))
+        if key in new_names:
+            db.execute("UPDATE aliases SET name = ? WHERE id = ?", (new_names.pop(key), row))
         else:
             delete_row(db, "aliases", row)
-    for key, name in wanted.items():
+    for key, name in new_names.items():
         check_name_free(db, name, key)
         insert_row(db, "aliases", person=person, name=name, key=key)
 
@@ -105,7 +105,7 @@ def set_cover(db: sqlite3.Connection, person: int, number: int) -> None:
 
 def add_examples(db: sqlite3.Connection, person: int, examples: Iterable[Example]) -> int:
     """Insert examples; a face that the person has already counts once. Returns how many are new."""
-    there, new = KnownFaces(examples_of(db, person)), 0
+    there, new = KnownFaces(read_examples(db, person)), 0
     for example in examples:
         if example not in there:
             added = time.time() if example.added is None else example.added
@@ -117,7 +117,7 @@ def add_examples(db: sqlite3.Connection, person: int, examples: Iterable[Example
 
 def move_examples(db: sqlite3.Connection, examples: Iterable[Example], to: int) -> None:
     """Give examples to another person, with what was confirmed of them."""
-    there = KnownFaces(examples_of(db, to))
+    there = KnownFaces(read_examples(db, to))
     for example in examples:
         assert example.number is not None
         (owner,) = db.execute("SELECT person FROM examples WHERE id = ?", (example.number,)).fetchone()
@@ -139,7 +139,7 @@ def _give(db: sqlite3.Connection, table: str, row: int, to: int) -> None:
 
 def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     """Give everything of another person to `into`; the other name is gone."""
-    move_examples(db, examples_of(db, other), into)
+    move_examples(db, read_examples(db, other), into)
     rows = db.execute(
         "SELECT id, is_match, content, x0, y0, x1, y1 FROM labels WHERE person = ? ORDER BY id", (other,)
     ).fetchall()
@@ -185,7 +185,7 @@ def share_faces(
     db: sqlite3.Connection, person: int, made: int, descriptors: Callable[[str], NDArray[np.float32]]
 ) -> None:
     """Give groups and confirmed faces of a person to `made` where they look more like that one's examples."""
-    own, other = (_mean([e.descriptor for e in examples_of(db, row)]) for row in (person, made))
+    own, other = (_mean([e.descriptor for e in read_examples(db, row)]) for row in (person, made))
     towards = other - own
     for number, stored in db.execute(
         "SELECT id, descriptor FROM labels WHERE person = ? AND is_match", (person,)
@@ -194,7 +194,7 @@ def share_faces(
             _give(db, "labels", number, made)
     for (group,) in db.execute("SELECT id FROM face_groups WHERE person = ?", (person,)).fetchall():
         members = db.execute("SELECT id FROM group_members WHERE grp = ? ORDER BY id", (group,)).fetchall()
-        some = [divmod(number, FACES) for (number,) in members[:: max(1, len(members) // _MOST_COMPARED)]]
+        some = [divmod(number, FACES) for (number,) in members[:: max(1, len(members) // _MAX_COMPARED)]]
         if _mean([descriptors(str(photo))[face] for photo, face in some]) @ towards > 0:
             _give(db, "face_groups", group, made)
 
@@ -241,7 +241,7 @@ def reject_face(db: sqlite3.Connection, person: int, face: Example) -> None:
 
 def own_examples(db: sqlite3.Connection, person: int, numbers: Sequence[int]) -> list[Example]:
     """Return examples of a person by number; another's number is an error."""
-    there = {example.number: example for example in examples_of(db, person)}
+    there = {example.number: example for example in read_examples(db, person)}
     name, listed = person_name(db, person), ", ".join(map(str, there)) or "none"
     if not numbers:
         raise InvalidInputError(f"say which examples of {name!r}: there are {listed}")
@@ -300,7 +300,7 @@ def face_in_photo(
 ) -> Example:
     """Return a face of a photo as a confirmed example; `descriptors` returns those of a photo."""
     number = photo_number(photo_id)
-    content, box = reference_of(db, number, face)
+    content, box = refer_to_face(db, number, face)
     (path,) = db.execute("SELECT path FROM photos WHERE id = ?", (number,)).fetchone()
     return Example(descriptors(photo_id)[face], display_path(path), box, picture, "confirmed", content)
 
@@ -310,7 +310,7 @@ def examples_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[
     rows = db.execute(
         f"SELECT person, {EXAMPLE_COLUMNS} FROM examples WHERE content = ?", (reference.content,)
     )
-    found = [(row[0], example_of(row[1:])) for row in rows]
+    found = [(row[0], parse_example(row[1:])) for row in rows]
     return [(who, e) for who, e in found if (r := reference_in(e)) is not None and r.is_same(reference)]
 
 
@@ -376,9 +376,9 @@ class FaceNaming:
         self.report.new = sum(find_person(db, members[0].name) is None for members in self.by_person.values())
 
     def _decide(self, said: FaceName) -> None:
-        reference = reference_of(self._db, photo_number(said.photo_id), said.face)
+        reference = refer_to_face(self._db, photo_number(said.photo_id), said.face)
         person = find_person(self._db, said.name)
-        who = f"person {person}" if person is not None else key_of(checked_name(said.name))
+        who = f"person {person}" if person is not None else name_key(checked_name(said.name))
         for other, other_who, name in self._said[reference.content]:
             if other.is_same(reference):
                 if other_who == who:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.face_references import FaceReference, Place, resolve_references
@@ -39,11 +39,11 @@ from setnet.library.person import (
     Label,
     Person,
     checked_name,
-    examples_of,
     find_person,
     is_id,
-    key_of,
     labels_on_face,
+    name_key,
+    read_examples,
     spelling_hints,
 )
 from setnet.library.photos import HASH_BYTES
@@ -55,7 +55,7 @@ Vector = NDArray[np.float32]
 FORMAT, VERSION = "setnet people", 1
 LARGEST_FILE = 256 << 20  # bytes
 _LARGEST_PICTURE = 1 << 20
-_MOST_PEOPLE, _MOST_EXAMPLES = 100_000, 1_000_000
+_MAX_PEOPLE, _MAX_EXAMPLES = 100_000, 1_000_000
 _JPEG = b"\xff\xd8\xff"
 _LARGEST_COORDINATE = 1e7
 _LATEST = 1e11  # seconds since 1970
@@ -156,11 +156,11 @@ class PeopleFile:
             )
         dim = None if file.value.get("dim") is None else int(file.number("dim", 1, 1 << 20))
         model = None if file.value.get("model") is None else file.text("model", 1000)
-        parts = file.objects("people", _MOST_PEOPLE)
-        if sum(len(part.entries("examples", _MOST_EXAMPLES)) for part in parts) > _MOST_EXAMPLES:
-            raise InvalidInputError(f"a file of people has at most {_MOST_EXAMPLES:,} examples")
+        parts = file.objects("people", _MAX_PEOPLE)
+        if sum(len(part.entries("examples", _MAX_EXAMPLES)) for part in parts) > _MAX_EXAMPLES:
+            raise InvalidInputError(f"a file of people has at most {_MAX_EXAMPLES:,} examples")
         people = tuple(_read_person(part, dim) for part in parts)
-        for what, values in (("id", [p.id for p in people]), ("name", [key_of(p.name) for p in people])):
+        for what, values in (("id", [p.id for p in people]), ("name", [name_key(p.name) for p in people])):
             seen: set[str] = set()
             for number, value in enumerate(values):
                 if value in seen:
@@ -223,22 +223,23 @@ class _Fields:
             self.fail(name, "true or false is expected")
         return value
 
-    def entries(self, name: str, most: int) -> list[Any]:
+    def entries(self, name: str, max_entries: int) -> list[Any]:
         """Return a list, empty where the field is missing."""
         value = self.value.get(name, [])
-        if not isinstance(value, list) or len(value) > most:
-            self.fail(name, f"a list of at most {most:,} is expected")
+        if not isinstance(value, list) or len(value) > max_entries:
+            self.fail(name, f"a list of at most {max_entries:,} is expected")
         return value
 
-    def objects(self, name: str, most: int) -> list[_Fields]:
+    def objects(self, name: str, max_entries: int) -> list[_Fields]:
         """Return a list of objects."""
         return [
-            _Fields(v, f"{self.at}.{name}[{n}]".lstrip(".")) for n, v in enumerate(self.entries(name, most))
+            _Fields(v, f"{self.at}.{name}[{n}]".lstrip("."))
+            for n, v in enumerate(self.entries(name, max_entries))
         ]
 
-    def data(self, name: str, most: int) -> bytes:
+    def data(self, name: str, max_bytes: int) -> bytes:
         """Return bytes written as base64."""
-        text = self.text(name, 4 * (most + 2) // 3 + 2)
+        text = self.text(name, 4 * (max_bytes + 2) // 3 + 2)
         try:
             return base64.b64decode(text, validate=True)
         except ValueError:
@@ -248,7 +249,7 @@ class _Fields:
 def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
     if not is_id(fields.text("id", 12)):
         fields.fail("id", "12 hexadecimal digits are expected")
-    examples = fields.objects("examples", _MOST_EXAMPLES)
+    examples = fields.objects("examples", _MAX_EXAMPLES)
     covers = [place for place, example in enumerate(examples) if example.flag("is_cover")]
     name = _read_name(fields, "name", fields.value.get("name"))
     return PersonRecord(
@@ -259,7 +260,7 @@ def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
         fields.number("added", -_LATEST, _LATEST),
         tuple(_read_example(example, dim) for example in examples),
         covers[0] if covers else None,
-        tuple(_read_label(label, name, dim) for label in fields.objects("labels", _MOST_EXAMPLES)),
+        tuple(_read_label(label, name, dim) for label in fields.objects("labels", _MAX_EXAMPLES)),
     )
 
 
@@ -340,14 +341,7 @@ def write_people(file: PeopleFile, path: Path) -> PeopleExport:
         raise InvalidInputError(
             f"no folder {display_path(path.parent)} for {display_path(path.name)}: make it first"
         )
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-            opened.write(file.to_bytes())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    replace_file(path, file.to_bytes())
     counts = [(len(person.examples), len(person.labels)) for person in file.people]
     return PeopleExport(len(counts), sum(e for e, _ in counts), sum(n for _, n in counts))
 
@@ -467,7 +461,7 @@ class _Import:
         report.examples += add_examples(db, person, examples.values())
         if record.cover in examples and cover is None:
             chosen = examples[record.cover]
-            theirs = (e for e in examples_of(db, person) if e.picture and chosen in KnownFaces([e]))
+            theirs = (e for e in read_examples(db, person) if e.picture and chosen in KnownFaces([e]))
             set_cover(db, person, next((e.number or 0 for e in theirs), 0))
         labels = [
             (label, vector) for label in record.labels if (vector := self._described(label)) is not None
@@ -500,12 +494,12 @@ class _Import:
 
     def _is_taken(self, name: str) -> bool:
         statement = "SELECT 1 FROM people WHERE key = ?1 UNION ALL SELECT 1 FROM aliases WHERE key = ?1"
-        return self._db.execute(statement, (key_of(name),)).fetchone() is not None
+        return self._db.execute(statement, (name_key(name),)).fetchone() is not None
 
     def _add_aliases(self, person: int, aliases: Sequence[str]) -> None:
         for alias in aliases:
             if not self._is_taken(alias):
-                insert_row(self._db, "aliases", person=person, name=alias, key=key_of(alias))
+                insert_row(self._db, "aliases", person=person, name=alias, key=name_key(alias))
             elif find_person(self._db, alias) != person:
                 self._report.notes.append(f"the alias {alias!r} is somebody else's here: left out")
 

@@ -41,7 +41,7 @@ _NO_DIRECTIONS = dict.fromkeys(map(ord, _DIRECTIONS))
 _REFUSED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def key_of(name: str) -> str:
+def name_key(name: str) -> str:
     """Return the key under which a name is stored; a file name that is no text gets one nobody has.
 
     Joiners are left out: names that differ in nothing visible are one name.
@@ -170,11 +170,11 @@ class Example:
         }
 
 
-# Without the person, in the order of `example_of`.
+# Without the person, in the order of `parse_example`.
 EXAMPLE_COLUMNS = "descriptor, source, x0, y0, x1, y1, picture, origin, content, id, added"
 
 
-def example_of(row: Sequence[Any]) -> Example:
+def parse_example(row: Sequence[Any]) -> Example:
     """Return the example of a row with `EXAMPLE_COLUMNS`."""
     from setnet.faces import Box
 
@@ -191,10 +191,10 @@ def example_of(row: Sequence[Any]) -> Example:
     )
 
 
-def examples_of(db: sqlite3.Connection, person: int) -> list[Example]:
+def read_examples(db: sqlite3.Connection, person: int) -> list[Example]:
     """Return all examples of a person, oldest first."""
     rows = db.execute(f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id", (person,))
-    return [example_of(row) for row in rows]
+    return [parse_example(row) for row in rows]
 
 
 def stack_examples(name: str, examples: Sequence[Example]) -> NDArray[np.float32]:
@@ -287,7 +287,7 @@ class PersonDetails:
 
 
 Who = str | Person  # a name, an alias or an id; or the person, whoever else may be called like them
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 _SELECT_PEOPLE = (
     "SELECT people.id, people.name, count(examples.id), people.added, max(examples.picture IS NOT NULL), "
     "uid, note, cover FROM people LEFT JOIN examples ON examples.person = people.id"
@@ -312,7 +312,7 @@ def person_at(db: sqlite3.Connection, row: int, change: int | None = None) -> Pe
 
 def find_person(db: sqlite3.Connection, text: str) -> int | None:
     """Return the row of whoever has this name, else this alias, else this id; None for nobody."""
-    key = key_of(text)
+    key = name_key(text)
     for statement in ("SELECT id FROM people WHERE key = ?", "SELECT person FROM aliases WHERE key = ?"):
         found = db.execute(statement, (key,)).fetchone()
         if found is not None:
@@ -345,7 +345,7 @@ def saved_names(text: str, names: Sequence[str]) -> str:
         return "nobody is saved yet"
     near = near_names(text, names)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"known are {', '.join(names[:_MOST_NAMES])}{hint}"
+    return f"known are {', '.join(names[:_MAX_NAMES])}{hint}"
 
 
 def person_name(db: sqlite3.Connection, row: int) -> str:
@@ -401,7 +401,7 @@ class Label:
         }
 
 
-def labels_of(db: sqlite3.Connection, person: int) -> list[Label]:
+def read_labels(db: sqlite3.Connection, person: int) -> list[Label]:
     """Return all labels on a person, oldest first; of a photo that was copied, one for each copy."""
     name = person_name(db, person)
     rows = db.execute(
@@ -423,7 +423,7 @@ def labels_of(db: sqlite3.Connection, person: int) -> list[Label]:
 Faces = frozenset[tuple[str, int]]  # each the id of a photo and the number of a face in it, from 0
 
 
-class KnownFacesOf(NamedTuple):
+class PersonFaces(NamedTuple):
     """What is known of faces of photos and one person."""
 
     confirmed: Faces
@@ -431,7 +431,7 @@ class KnownFacesOf(NamedTuple):
     grouped: Faces
 
 
-def known_faces_of(db: sqlite3.Connection, person: int) -> KnownFacesOf:
+def read_known_faces(db: sqlite3.Connection, person: int) -> PersonFaces:
     """Return the faces that are a person's, those that are not, and others in groups of theirs."""
     judged = db.execute(
         "SELECT is_match, content, x0, y0, x1, y1 FROM labels WHERE person = ?1 UNION ALL "
@@ -450,7 +450,7 @@ def known_faces_of(db: sqlite3.Connection, person: int) -> KnownFacesOf:
     ).fetchall()
     grouped = {(str(number // FACES), number % FACES) for (number,) in members}
     rejected, confirmed = frozenset(found[0]), frozenset(found[1])
-    return KnownFacesOf(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed)
+    return PersonFaces(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed)
 
 
 def labels_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, bool]]:

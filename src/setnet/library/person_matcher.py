@@ -20,7 +20,7 @@ from setnet.library.score_calibration import NonMatchScores, ScoreCalibration, m
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-_LEAST = 0.05  # what an example counts that is like none of the others
+_MIN_WEIGHT = 0.05  # what an example counts that is like none of the others
 
 
 def person_vector(examples: NDArray[np.floating], name: str = "a person") -> NDArray[np.float32]:
@@ -50,7 +50,7 @@ def example_weights(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     if n < 3:
         return np.full(n, 1.0 / n)
     to_others = (rows @ rows.sum(axis=0) - 1.0) / (n - 1)
-    weights = np.maximum(to_others, _LEAST) ** 2
+    weights = np.maximum(to_others, _MIN_WEIGHT) ** 2
     total: NDArray[np.float64] = weights / weights.sum()
     return total
 
@@ -58,7 +58,7 @@ def example_weights(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 FACES = 2048  # of a sample
 _COMPARED = 1024  # of these, to see how many people they are
 _ALIKE = 1e-4  # two faces that so few strangers' are as similar as are one person's
-_LEAST_MEAN = 0.5  # standard deviations below the model's: so low it is for one person in fifty
+_MIN_MEAN = 0.5  # standard deviations below the model's: so low it is for one person in fifty
 _CUT = 3.0  # standard deviations above the mean: what is more similar may be the person
 # How many people the model's constants count as: means differ more between sources of photos than spreads.
 _PRIOR_FOR_MEAN, _PRIOR_FOR_SPREAD = 10.0, 250.0
@@ -103,10 +103,10 @@ class BackgroundSample:
         known = model.non_match_scores(examples)
         if not len(self.sample):
             return known
-        seen = measured(self.sample, vector, known)
-        mean = _weighed(seen.mean, self.people, known.mean, _PRIOR_FOR_MEAN)
-        mean = max(mean, known.mean - _LEAST_MEAN * known.spread)
-        variance = _weighed(seen.spread**2, self.people, known.spread**2, _PRIOR_FOR_SPREAD)
+        seen = measure_strangers(self.sample, vector, known)
+        mean = _weigh(seen.mean, self.people, known.mean, _PRIOR_FOR_MEAN)
+        mean = max(mean, known.mean - _MIN_MEAN * known.spread)
+        variance = _weigh(seen.spread**2, self.people, known.spread**2, _PRIOR_FOR_SPREAD)
         return NonMatchScores(mean, float(np.sqrt(variance)))
 
 
@@ -115,7 +115,7 @@ def evenly(rows: NDArray[np.float32], count: int = FACES) -> NDArray[np.float32]
     return rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)]
 
 
-def measured(
+def measure_strangers(
     sample: NDArray[np.float32], vector: NDArray[np.floating], known: NonMatchScores
 ) -> NonMatchScores:
     """Return what similarities of a sample's faces are like, without those that may be the person's own.
@@ -141,7 +141,7 @@ def effective_people(sample: NDArray[np.float32], model: ScoreCalibration) -> fl
     return float(len(some) ** 2 / np.count_nonzero(alike))
 
 
-def _weighed(seen: float, people: float, known: float, prior: float) -> float:
+def _weigh(seen: float, people: float, known: float, prior: float) -> float:
     return (people * seen + prior * known) / (people + prior)
 
 
@@ -210,7 +210,7 @@ class PersonMatcher:
         maybe = model.threshold(rate / strictness, strangers)
         sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, strangers)
         others = round(strictness * faces)
-        probable = model.similarity_of(_SURE_PROBABILITY, examples, strangers, others)
+        probable = model.find_similarity(_SURE_PROBABILITY, examples, strangers, others)
         mean, spread = model.genuine_to(examples)
         slips = int((wrong > mean - spread).sum())
         limit = mean + (slips - 2) * spread

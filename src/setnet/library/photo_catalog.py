@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.database import Database, stored_commits
-from setnet.library.paths import THUMBNAILS, as_path, display_path, file_of, resolve_path
+from setnet.library.paths import THUMBNAILS, as_path, display_path, resolve_path, source_file
 from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_time
 from setnet.library.schema import FACES, Counts, face_number, read_counts
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from setnet.library.pictures import Draw, DrawFace, DrawSprite
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
-_CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
+_CHUNK = 500  # photos in memory at a time
+_AMONG = "(SELECT value FROM json_each(?))"  # any number of ids, given as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +53,26 @@ class PhotoCatalog:
 
     def get_many(self, ids: Iterable[str]) -> dict[str, LibraryPhoto]:
         """Return the finished photos among `ids`, by id; others are left out."""
-        wanted = [int(i) for i in ids if i.isdecimal() and len(i) < _LONGEST_ID]
+        numbers = json.dumps([int(i) for i in ids if i.isdecimal() and len(i) < _LONGEST_ID])
         found: dict[str, LibraryPhoto] = {}
         with self._database.reading() as db:
-            for start in range(0, len(wanted), _CHUNK):
-                chunk = wanted[start : start + _CHUNK]
-                marks = ",".join("?" * len(chunk))
-                faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
-                for photo, *face in db.execute(
-                    "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
-                    f"WHERE photo IN ({marks}) ORDER BY photo, ordinal",
-                    chunk,
-                ).fetchall():
-                    faces[photo].append(StoredFace(*face))
-                for row in db.execute(
-                    "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video, "
-                    "taken_from, note, external FROM photos LEFT JOIN shots USING (id) "
-                    f"LEFT JOIN photo_facts USING (id) WHERE photos.id IN ({marks}) "
-                    "AND state = 'ready'",
-                    chunk,
-                ).fetchall():
-                    shown_faces = faces.get(row[0], [])
-                    if row[_START] is not None:
-                        shown_faces = _with_times(db, row[0], shown_faces)
-                    found[str(row[0])] = _photo(row, tuple(shown_faces))
+            faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
+            for photo, *face in db.execute(
+                "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
+                f"WHERE photo IN {_AMONG} ORDER BY photo, ordinal",
+                (numbers,),
+            ).fetchall():
+                faces[photo].append(StoredFace(*face))
+            for row in db.execute(
+                "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video, "
+                "taken_from, note, external FROM photos LEFT JOIN shots USING (id) "
+                f"LEFT JOIN photo_facts USING (id) WHERE photos.id IN {_AMONG} AND state = 'ready'",
+                (numbers,),
+            ).fetchall():
+                own = faces.get(row[0], [])
+                if row[_START] is not None:
+                    own = _with_times(db, row[0], own)
+                found[str(row[0])] = _photo(row, tuple(own))
         return found
 
     def get(self, photo_id: str) -> LibraryPhoto:
@@ -93,7 +91,7 @@ class PhotoCatalog:
             )
         return found[0]
 
-    def shots_of(self, video: bytes) -> list[LibraryPhoto]:
+    def video_shots(self, video: bytes) -> list[LibraryPhoto]:
         """Return the shots of a video file in order; one that the library does not know has none."""
         is_shot = "path > ? AND path < ? AND state = 'ready' AND id IN (SELECT id FROM shots) ORDER BY path"
         return self._select(is_shot, video + b"/", video + b"0")  # "0" follows "/"; times have leading zeros
@@ -119,17 +117,13 @@ class PhotoCatalog:
 
     def newest_first(self, ids: Iterable[str]) -> list[str]:
         """Return the finished photos among `ids`, the latest taken first, those of no known time last."""
-        wanted = [int(i) for i in ids]
-        found: list[tuple[float, int]] = []
         with self._database.reading() as db:
-            for start in range(0, len(wanted), _CHUNK):
-                chunk = wanted[start : start + _CHUNK]
-                found += db.execute(
-                    "SELECT coalesce(-taken, 1e300), id FROM photos "
-                    f"WHERE id IN ({','.join('?' * len(chunk))}) AND state = 'ready'",
-                    chunk,
-                ).fetchall()
-        return [str(photo) for _, photo in sorted(found)]
+            rows = db.execute(
+                f"SELECT id FROM photos WHERE id IN {_AMONG} AND state = 'ready' "
+                "ORDER BY taken DESC NULLS LAST, id",
+                (json.dumps([int(i) for i in ids]),),
+            )
+            return [str(photo) for (photo,) in rows]
 
     def by_date(self) -> list[tuple[int, str | None]]:
         """Return the id and the month ("2019-07") of all finished photos, the latest taken first.
@@ -155,7 +149,7 @@ class PhotoCatalog:
                 "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state "
                 "FROM photos LEFT JOIN shots USING (id)"
             ):
-                file, ids = file_of(path, start), (photo,)
+                file, ids = source_file(path, start), (photo,)
                 if start is not None and (known := found.get(file)) is not None:
                     ids = (*known.ids, photo)
                     if known.state != "ready":
@@ -171,7 +165,7 @@ class PhotoCatalog:
                 "SELECT path, start FROM photos LEFT JOIN shots USING (id) "
                 "WHERE state <> 'ready' AND state = 'unread'"
             ).fetchall()
-        return [file_of(path, start) for path, start in rows]
+        return [source_file(path, start) for path, start in rows]
 
     def same_content(self, content_hash: bytes) -> list[tuple[tuple[int, ...], bytes]]:
         """Return (ids, path) of files with this content of which all is stored."""
@@ -184,7 +178,7 @@ class PhotoCatalog:
                 (content_hash,),
             )
             for photo, path, start, state in rows:
-                files.setdefault(file_of(path, start), []).append((photo, state))
+                files.setdefault(source_file(path, start), []).append((photo, state))
         return [
             (tuple(photo for photo, _ in stored), path)
             for path, stored in files.items()
@@ -244,7 +238,7 @@ _START = 7  # the column of a shot's start
 
 def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:
     photo_id, path, size, content, taken, width, height, start, stop, best, video, *facts = row
-    path, taken = file_of(path, start), taken_time(taken)
+    path, taken = source_file(path, start), taken_time(taken)
     shot = (start, stop, best, video or b"")
     return LibraryPhoto(str(photo_id), path, size, content, taken, width, height, faces, *shot, *facts)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from setnet.addresses import file_at, is_address, read_address
 from setnet.errors import SetNetError, WorkerError
 from setnet.library.folder_scan import is_video_name
-from setnet.library.paths import file_of
+from setnet.library.paths import source_file
 from setnet.library.photos import HASH_BYTES, LibraryPhoto, StoredFace, content_hash
 from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool, unordered_map
 from setnet.sandbox.messages import as_bytes, invalid_reply
@@ -83,7 +83,7 @@ class PhotoResult:
     @property
     def file(self) -> bytes:
         """The path of the file it was found in."""
-        return file_of(self.path, self.start)
+        return source_file(self.path, self.start)
 
 
 # 20190704, 2019-07-04 or 2019_07_04, and after it 123456, 12.34.56 or "at 12-34-56", if anything.
@@ -346,7 +346,7 @@ class PhotoReader:
         known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         message = Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
         try:
-            return self.pool.call(message, partial(self._parsed, task))
+            return self.pool.call(message, partial(self._parse, task))
         except WorkerError as error:
             size = mtime_ns = 0
             with suppress(OSError, SetNetError):
@@ -366,7 +366,7 @@ class PhotoReader:
                 self._videos = VideoReader(self.pool, self.dim, self.limits)
             return self._videos
 
-    def _parsed(self, task: PhotoTask, reply: Message) -> PhotoResult:
+    def _parse(self, task: PhotoTask, reply: Message) -> PhotoResult:
         found = facts_in(reply, task)
         if found.reason is not None or found.is_known:
             return found

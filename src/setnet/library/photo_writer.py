@@ -31,10 +31,10 @@ from setnet.library.paths import (
     THUMBNAILS,
     VLADS,
     display_path,
-    file_of,
     folder_text,
     is_shot_path,
     shot_path,
+    source_file,
 )
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_reader import PhotoResult, taken_date
@@ -96,7 +96,7 @@ class PhotoWriter:
                 )
             ]
         found = {
-            photo: replace(self.copied(photo, PhotoResult(file_of(path, start), *facts)), path=path)
+            photo: replace(self.copy_faces(photo, PhotoResult(source_file(path, start), *facts)), path=path)
             for photo, path, *facts, start in rows
         }
         self.store([*found.values()])
@@ -149,7 +149,7 @@ class PhotoWriter:
             [i for i, _ in photos],
             np.concatenate(found) if found else np.zeros((0, dim), np.float32),
             [len(r.faces) for _, r in photos],
-            attributes=[attributes_of(r.file, r.taken, len(r.faces), r.start) for _, r in photos],
+            attributes=[index_attributes(r.file, r.taken, len(r.faces), r.start) for _, r in photos],
         )
 
     def touch(self, files: Sequence[tuple[int, PhotoResult]]) -> None:
@@ -161,7 +161,7 @@ class PhotoWriter:
                     [(result.size, result.mtime_ns, photo_id) for photo_id, result in files],
                 )
 
-    def copied(self, photo_id: int, result: PhotoResult) -> PhotoResult:
+    def copy_faces(self, photo_id: int, result: PhotoResult) -> PhotoResult:
         """Return a result with the faces of a stored photo of the same content."""
         photo = self._catalog.get(str(photo_id))
         if photo.start is not None and photo.stop is not None:
@@ -300,7 +300,7 @@ def _store(
         rejoin_groups(db, photo_id, members, None if is_same else before, list(faces))
 
 
-def attributes_of(
+def index_attributes(
     path: bytes, taken: float | None, faces: int, start: float | None = None
 ) -> dict[str, str | int | float | None]:
     """Return the attributes of a photo, or shot, in the index, on which conditions are checked."""
@@ -314,7 +314,7 @@ def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
         "SELECT path, start FROM photos LEFT JOIN shots USING (id) WHERE photos.id = ?", (photo_id,)
     ).fetchone()
     for table in ("examples", "removed_examples"):
-        for now, before in {(path, old), (file_of(path, start), file_of(old, start))}:
+        for now, before in {(path, old), (source_file(path, start), source_file(old, start))}:
             sources = (display_path(now).encode(), display_path(before).encode())
             db.execute(f"UPDATE {table} SET source = ? WHERE source = ?", sources)
     db.execute("UPDATE photos SET path = ? WHERE id = ?", (path, photo_id))

@@ -175,7 +175,7 @@ class LibraryPhoto(NamedTuple):
         return "photo" if self.start is None else "video"
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The path for people to read, of a shot with its times: `party.mp4 00:12-00:19`."""
         times = "" if self.start is None else f" {clock(self.start)}-{clock(self.stop or self.start)}"
         return display_path(self.stored_path) + times

@@ -94,7 +94,7 @@ def open_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
     return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
 
 
-def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
+def draw_face_picture(photo: LibraryPhoto, face: int) -> bytes | None:
     """Return a small JPEG of a face; None where the photo's file cannot be read."""
     if not 0 <= face < len(photo.faces):
         return None

@@ -17,9 +17,9 @@ from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
 from setnet.faces import Box
 from setnet.library.database import Database
-from setnet.library.face_references import FaceReference, reference_of
+from setnet.library.face_references import FaceReference, refer_to_face
 from setnet.library.paths import FILES, FOLDERS, INDEX, QUARANTINE, display_path, is_below, resolve_path
-from setnet.library.person import Person, key_of, require_person
+from setnet.library.person import Person, name_key, require_person
 from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
 from setnet.library.undo import removed_people as gone_people
@@ -54,7 +54,9 @@ def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
 
 def removed_people(db: sqlite3.Connection, name: str) -> list[int]:
     """Return the rows of people of a name or id who were removed and wait for an undo."""
-    return [row for row, was in gone_people(db, REMOVAL).items() if key_of(name) in (was["key"], was["uid"])]
+    return [
+        row for row, was in gone_people(db, REMOVAL).items() if name_key(name) in (was["key"], was["uid"])
+    ]
 
 
 def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
@@ -182,7 +184,7 @@ def forget_person(
         places = sorted(set(faces))
         erase_people(db, [require_person(db, person)])
         for photo, face in places:
-            reference = reference_of(db, int(photo), face)
+            reference = refer_to_face(db, int(photo), face)
             _erase_face(db, reference)
             db.execute(
                 "INSERT INTO forgotten_faces (content, x0, y0, x1, y1) VALUES (?, ?, ?, ?, ?)",

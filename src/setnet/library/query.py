@@ -19,10 +19,10 @@ from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.person import (
     Person,
     cover_picture,
-    examples_of,
     find_person,
-    known_faces_of,
     person_at,
+    read_examples,
+    read_known_faces,
     saved_names,
     stack_examples,
 )
@@ -58,8 +58,8 @@ def saved_person(database: Database, text: str) -> QueryPerson | None:
         row = find_person(db, text)
         if row is None:
             return None
-        person, examples = person_at(db, row), examples_of(db, row)
-        known = known_faces_of(db, row)
+        person, examples = person_at(db, row), read_examples(db, row)
+        known = read_known_faces(db, row)
     return QueryPerson(
         person.name,
         stack_examples(person.name, examples),
@@ -186,13 +186,13 @@ class Conditions:
         >>> str(Conditions.parse(after="2019-07", faces="4+", kind="photo"))
         'taken from 2019-07-01 on, with 4 faces or more, photos only'
         """
-        least, most = self.faces or (None, None)
+        low, high = self.faces or (None, None)
         said = {
             f"taken from {_day(self.after)} on": self.after,
             f"taken before {_day(self.before)}": self.before,
             f"in {self.folder}": self.folder,
-            f"with {pluralise(least or 0, 'face')} or more": least,
-            f"with {pluralise(most or 0, 'face')} at most": most,
+            f"with {pluralise(low or 0, 'face')} or more": low,
+            f"with {pluralise(high or 0, 'face')} at most": high,
             f"{self.kind}s only": self.kind,
         }
         return ", ".join(text for text, value in said.items() if value is not None)

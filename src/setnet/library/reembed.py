@@ -34,7 +34,7 @@ from setnet.library.creation import create_index, facts_about, model_fingerprint
 from setnet.library.face_references import SAME_FACE
 from setnet.library.index_run import (
     BATCH_PHOTOS,
-    MOST_SEGMENTS,
+    MAX_SEGMENTS,
     IndexProgress,
     Pace,
     RunOptions,
@@ -42,7 +42,7 @@ from setnet.library.index_run import (
 )
 from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REEMBEDDED, as_path, display_path
 from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
-from setnet.library.photo_writer import attributes_of, mark_unread
+from setnet.library.photo_writer import index_attributes, mark_unread
 from setnet.library.photos import LibraryPhoto, taken_number
 from setnet.library.schema import refresh_checksums, refresh_groups
 from setnet.wording import pluralise
@@ -129,7 +129,7 @@ class ReembedReport:
 def reembed(library: Library, descriptor: str | None, options: RunOptions) -> ReembedReport:
     """Describe all faces of a library again; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
-    with storage_errors(library.path), library._locked():
+    with storage_errors(library.path), library._lock_writing():
         made_with = library.photos.meta("model")
         if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
             shutil.rmtree(library.path / REEMBEDDED, ignore_errors=True)  # left by a kill at the very end
@@ -228,7 +228,7 @@ class _ReembedRun:
         with PhotoReader(self._settings, options.workers_for(len(ids)), options.limits) as reader:
             results = reader.describe(self._photos(ids), options.should_stop)
             store_in_batches(results, batch, take, flush, options)
-        if made.index.stats().segments > MOST_SEGMENTS:
+        if made.index.stats().segments > MAX_SEGMENTS:
             self._show("tidying up", len(ids), len(ids))
             made.index.compact()
 
@@ -344,7 +344,7 @@ class NewIndex:
             np.concatenate([described.descriptors for described in photos]),
             [len(described.descriptors) for described in photos],
             attributes=[
-                attributes_of(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
+                index_attributes(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
                 | {"stored": stored[int(photo.id)][0]}
                 for photo, *_ in photos
             ],

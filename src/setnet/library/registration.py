@@ -22,11 +22,11 @@ from setnet.sandbox import Message, Tasks
 
 _KEYPOINTS = 250
 _RATIO = 0.8  # Lowe's: the second best match must be this much worse
-_LEAST_MATCHES = 6
+_MIN_MATCHES = 6
 _FAR = 3.0  # pixels between a keypoint and where the transform puts its match
 _LARGEST_SCALE = 1.8  # a copy shows at least 1 / 1.8 of the other's width, at the size of the description
 _BLOCK = 8  # pixels of a piece
-_LEAST_SHARE = 0.3  # of each photo that the other must cover
+_MIN_SHARE = 0.3  # of each photo that the other must cover
 _CONTAINED = 0.7  # of one of them: who is cut out of one photo and put into another covers less
 _SMOOTH = 0.8
 _SAME = 0.95  # correlation from which two pieces are the same
@@ -34,7 +34,7 @@ _FLAT = 4.0  # standard deviation of a piece below which it says nothing
 # Pieces that show something else; chosen on copies and montages of LFW's training half, and the demo album.
 _OTHER = 0.5  # correlation below which two pieces are not the same
 _CLEAR = 8.0  # standard deviation from which a piece shows something
-_MOST_OTHER = 0.015  # of the pieces where the photos overlap
+_MAX_OTHER = 0.015  # of the pieces where the photos overlap
 _BAND = 0.2  # of the height that words may be laid over
 _ACROSS = 0.7  # of the pieces of a row in such a band that differ at least
 
@@ -72,27 +72,27 @@ def agreement(one: Keypoints, other: Keypoints) -> float:
     inside = cv2.warpAffine(np.ones_like(one.grey), transform, (width, height), borderValue=0)
     area = float(np.linalg.det(transform[:, :2])) * one.grey.size
     shares = inside.sum() / area, inside.mean()
-    if min(shares) < _LEAST_SHARE or max(shares) < _CONTAINED:
+    if min(shares) < _MIN_SHARE or max(shares) < _CONTAINED:
         return 0.0
     return _agreeing(laid, other.grey, inside)
 
 
 def _transform(one: Keypoints, other: Keypoints) -> Any:
     """Return the 2 x 3 transform from one photo to the other, or None when they have none."""
-    if min(len(one.places), len(other.places)) < _LEAST_MATCHES:
+    if min(len(one.places), len(other.places)) < _MIN_MATCHES:
         return None
     pairs = [
         (best.queryIdx, best.trainIdx)
         for best, second in cv2.BFMatcher().knnMatch(one.descriptors, other.descriptors, k=2)
         if best.distance < _RATIO * second.distance
     ]
-    if len(pairs) < _LEAST_MATCHES:
+    if len(pairs) < _MIN_MATCHES:
         return None
     mine, theirs = np.array(pairs).T
     found, agreeing = cv2.estimateAffinePartial2D(
         one.places[mine], other.places[theirs], method=cv2.RANSAC, ransacReprojThreshold=_FAR
     )
-    if found is None or agreeing.sum() < _LEAST_MATCHES:
+    if found is None or agreeing.sum() < _MIN_MATCHES:
         return None
     scale = float(np.hypot(found[0, 0], found[1, 0]))
     return found if 1 / _LARGEST_SCALE < scale < _LARGEST_SCALE else None
@@ -109,7 +109,7 @@ def _agreeing(one: NDArray[Any], other: NDArray[Any], inside: NDArray[Any]) -> f
     different = clear & (correlation < _OTHER)
     band = _band(different, clear)
     compared = textured & ~band[:, None]
-    if not compared.any() or different[~band].sum() > _MOST_OTHER * whole.sum():
+    if not compared.any() or different[~band].sum() > _MAX_OTHER * whole.sum():
         return 0.0
     return float((correlation[compared] > _SAME).mean())
 

@@ -114,7 +114,7 @@ class _Repair:
             people=counts.people,
             to_read=counts.unfinished + len(unknown),
             lost=tuple(self.lost),
-            folders=tuple(_folders_of(unknown)),
+            folders=tuple(_outer_folders(unknown)),
         )
 
     def _repair_index(self) -> int | None:
@@ -295,10 +295,10 @@ def _tidy(db: sqlite3.Connection) -> None:
     refresh_checksums(db)
 
 
-def _folders_of(items: Iterable[Item]) -> list[str]:
+def _outer_folders(items: Iterable[Item]) -> list[str]:
     """Return the folders that photos lay in, without those inside another one.
 
-    >>> _folders_of([Item("1", 0, {"folder": "/a/b/"}), Item("2", 0, {"folder": "/a/"})])
+    >>> _outer_folders([Item("1", 0, {"folder": "/a/b/"}), Item("2", 0, {"folder": "/a/"})])
     ['/a/']
     """
     found: list[str] = []

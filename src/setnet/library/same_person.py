@@ -13,7 +13,7 @@ from setnet.library.person import Example
 
 # Faces are told apart below this probability of a match. Chosen on the people of LFW's training half:
 # `python -m studies.mixed_examples` has the figures.
-_LEAST_PROBABILITY = 0.2
+_MIN_PROBABILITY = 0.2
 _SAME_DESCRIPTOR = 1 - 1e-5  # similarity: the same numbers, but for how they were rounded
 
 
@@ -60,7 +60,7 @@ def outsiders(descriptors: NDArray[np.float32], logistic: Logistic, known: int =
     than that of strangers. The person is the group with most of the first `known` faces, which are theirs
     already; else the largest. Of equals the one with the earliest face.
     """
-    groups = _connected_rows(_unit_rows(descriptors), _least_similarity(logistic))
+    groups = _connected_rows(_unit_rows(descriptors), _stranger_similarity(logistic))
     person = max(groups, key=lambda group: (sum(face < known for face in group), len(group), -min(group)))
     return sorted(set(range(len(descriptors))) - set(person))
 
@@ -96,8 +96,8 @@ def mixed_warning(
     ]
 
 
-def _least_similarity(logistic: Logistic) -> float:
-    return float((np.log(_LEAST_PROBABILITY / (1 - _LEAST_PROBABILITY)) - logistic.b) / logistic.w)
+def _stranger_similarity(logistic: Logistic) -> float:
+    return float((np.log(_MIN_PROBABILITY / (1 - _MIN_PROBABILITY)) - logistic.b) / logistic.w)
 
 
 def _unit_rows(descriptors: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -106,8 +106,8 @@ def _unit_rows(descriptors: NDArray[np.float32]) -> NDArray[np.float64]:
     return units
 
 
-def _connected_rows(rows: NDArray[np.float64], least: float) -> list[list[int]]:
-    """Join groups by average linkage while the mean similarity of two is at least `least`.
+def _connected_rows(rows: NDArray[np.float64], min_similarity: float) -> list[list[int]]:
+    """Join groups by average linkage while the mean similarity of two is at least `min_similarity`.
 
     A chain of nearest neighbours finds two groups that are nearest to each other; these are joined in any
     order of joining, so the whole takes quadratic time.
@@ -122,7 +122,7 @@ def _connected_rows(rows: NDArray[np.float64], least: float) -> list[list[int]]:
         best = int(means.argmax())
         if len(chain) > 1 and means[chain[-2]] >= means[best]:
             best = chain[-2]
-        if means[best] < least:  # it has nobody, and what others join to is no nearer
+        if means[best] < min_similarity:  # it has nobody, and what others join to is no nearer
             done.append(groups.pop(chain.pop()))
             sums[last] = sums[:, last] = -np.inf
         elif len(chain) > 1 and best == chain[-2]:

@@ -97,13 +97,15 @@ class ScoreCalibration:
 
         The mean of several examples is closer to the middle of all faces than one example is.
         """
-        return NonMatchScores(self._approached(self.strangers, self.strangers_many, examples), self.spread)
+        return NonMatchScores(
+            self._approach_limit(self.strangers, self.strangers_many, examples), self.spread
+        )
 
     def genuine_to(self, examples: int) -> tuple[float, float]:
         """Return mean and spread of good own faces' similarities to a person known by so many examples."""
         return (
-            self._approached(self.genuine, self.genuine_many, examples),
-            self._approached(self.genuine_spread, self.genuine_spread_many, examples),
+            self._approach_limit(self.genuine, self.genuine_many, examples),
+            self._approach_limit(self.genuine_spread, self.genuine_spread_many, examples),
         )
 
     def false_match_rate(self, similarity: float, strangers: NonMatchScores) -> float:
@@ -143,7 +145,7 @@ class ScoreCalibration:
         odds = expected / (expected + faces) * genuine / self._density(similarity, strangers)
         return odds / (1.0 + odds)
 
-    def similarity_of(
+    def find_similarity(
         self,
         probability: float,
         examples: int,
@@ -168,7 +170,7 @@ class ScoreCalibration:
         are probably there, what is sure by how often strangers are as similar.
         """
         expected = _EXPECTED_TOGETHER * math.sqrt(max(faces, 1))
-        return self.similarity_of(0.5, examples, strangers, faces, expected)
+        return self.find_similarity(0.5, examples, strangers, faces, expected)
 
     def quality(self, face: Mapping[str, float]) -> float:
         """Return the share of its similarity that a face keeps for its size, sharpness and turn."""
@@ -190,7 +192,7 @@ class ScoreCalibration:
         return min(small, 16.0), blurred, min(turned, 4.0), min(max(0.0, 1.0 - face.get("score", 1.0)), 0.3)
 
     @staticmethod
-    def _approached(one: float, many: float, examples: int) -> float:
+    def _approach_limit(one: float, many: float, examples: int) -> float:
         return many + (one - many) / max(1, examples)
 
     @property

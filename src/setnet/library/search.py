@@ -48,12 +48,14 @@ def look_alikes(people: Sequence[QueryPerson], matchers: Sequence[PersonMatcher]
             groups = [group for group in groups if group not in joined] + [{a, b}.union(*joined)]
     if not groups:
         return []
-    alike = [_listed([people[number].name for number in sorted(group)]) for group in sorted(groups, key=min)]
+    alike = [
+        _join_names([people[number].name for number in sorted(group)]) for group in sorted(groups, key=min)
+    ]
     also = "".join(f", and so do {names}" for names in alike[1:])
     return [f"{alike[0]} look like one and the same person{also}: one face can only count for one of them"]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -79,23 +81,23 @@ class QueryMatcher:
         self._query = query
         self._people = list(people)
         self.matchers = [matching.matcher(person) for person in people]
-        self._unwanted = [matching.matcher(person) for person in without]
+        self._excluded = [matching.matcher(person) for person in without]
         self.vectors = np.stack([r.vector for r in self.matchers])
-        self._least = np.array([self._least_of(r) for r in self.matchers])
+        self._thresholds = np.array([self._find_threshold(r) for r in self.matchers])
         self._sure = np.array([r.sure for r in self.matchers])
         # A group is a guess: it counts where guesses do, and who must not be there is not there by a guess.
         self._known = _known_pairs([*people, *without], with_groups=not query.sure)
         # A face goes to the person whose threshold it exceeds by most: by the distance from `even`, somebody
         # whom it does not match could take it from the one whom it does, and the photo would not be found.
-        even = self._least + np.mean([r.even for r in self.matchers] - self._least)
+        even = self._thresholds + np.mean([r.even for r in self.matchers] - self._thresholds)
         self._scoring = Scoring(
             min(r.steepness for r in self.matchers),
             tuple(even.tolist()),
-            tuple(self._least.tolist()),
-            tuple(r.maybe for r in self._unwanted),
+            tuple(self._thresholds.tolist()),
+            tuple(r.maybe for r in self._excluded),
         )
 
-    def _least_of(self, matcher: PersonMatcher) -> float:
+    def _find_threshold(self, matcher: PersonMatcher) -> float:
         given = self._query.min_similarity
         if self._query.sure:
             return matcher.sure if given is None else max(matcher.sure, given)
@@ -113,7 +115,7 @@ class QueryMatcher:
             where=where,
             at_least=at_least,
             only=self._query.only,
-            without=np.stack([r.vector for r in self._unwanted]) if self._unwanted else None,
+            without=np.stack([r.vector for r in self._excluded]) if self._excluded else None,
             scoring=self._scoring,
             known=self._known,
             threads=threads,
@@ -138,8 +140,8 @@ class QueryMatcher:
 
     def matched(self, items: RankedItems) -> NDArray[np.bool_]:
         """Return (items, people): who is in which item, surely or maybe."""
-        found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._least)
-        for place, person, element, is_match in self._judged(items):
+        found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._thresholds)
+        for place, person, element, is_match in self._judgements(items):
             if is_match and items.elements[place, person] == element:
                 found[place, person] = True
         return found
@@ -147,7 +149,7 @@ class QueryMatcher:
     def sure(self, items: RankedItems) -> NDArray[np.bool_]:
         """Return (items, people): who is surely in which item."""
         found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._sure)
-        for place, person, element, is_match in self._judged(items):
+        for place, person, element, is_match in self._judgements(items):
             if is_match and items.elements[place, person] == element:
                 found[place, person] |= (items.ids[place], element) in self._people[person].confirmed
         return found
@@ -158,8 +160,8 @@ class QueryMatcher:
         all_sure = self.sure(items).sum(axis=1) >= items.matched
         photos = np.bincount(items.matched, minlength=people + 1).tolist()
         sure = np.bincount(items.matched[all_sure], minlength=people + 1).tolist()
-        least = max(1, self._query.at_least)
-        return tuple(GroupTotal(m, photos[m], sure[m]) for m in range(people, least - 1, -1))
+        at_least = max(1, self._query.at_least)
+        return tuple(GroupTotal(m, photos[m], sure[m]) for m in range(people, at_least - 1, -1))
 
     def matches(
         self, photo: LibraryPhoto, elements: Sequence[int], similarities: Sequence[float]
@@ -170,7 +172,7 @@ class QueryMatcher:
             if not 0 <= face < len(photo.faces):
                 continue
             known = (number, face) in judged  # a rejected pair is never formed
-            if known or similarity >= self._least[number]:
+            if known or similarity >= self._thresholds[number]:
                 confirmed = known and (photo.id, face) in self._people[number].confirmed
                 stored, matcher = photo.faces[face], self.matchers[number]
                 probability = 1.0 if confirmed else matcher.probability(similarity, stored.quality)
@@ -178,7 +180,7 @@ class QueryMatcher:
                 name = self._people[number].name
                 yield PersonMatch(name, similarity, face, stored.box, probability, sure)
 
-    def _judged(self, items: RankedItems) -> Iterator[tuple[int, int, int, bool]]:
+    def _judgements(self, items: RankedItems) -> Iterator[tuple[int, int, int, bool]]:
         if not self._known:
             return
         for place, name in enumerate(items.ids):
@@ -211,7 +213,7 @@ class Ranking:
     shows the records of its photos as they are when it is read.
 
     The first search ranks what `query` asks for and one photo more; a page further down has more of them
-    ranked, `most` at most.
+    ranked, `max_photos` at most.
     """
 
     def __init__(
@@ -221,7 +223,7 @@ class Ranking:
         matching: PersonMatchers,
         query: PhotoQuery,
         resolved: Callable[[PersonLike, int], QueryPerson],
-        most: int | None = None,
+        max_photos: int | None = None,
     ) -> None:
         begin = perf_counter()
         both = (query.people, query.without)
@@ -237,11 +239,11 @@ class Ranking:
         self.commit = catalog.commit()  # before the search: what changes during it is noticed
         self.searched = len(index)
         self.faces = self.matching.matchers[0].faces
-        self._most = sys.maxsize if most is None else most
+        self._max_photos = sys.maxsize if max_photos is None else max_photos
         self.totals: tuple[GroupTotal, ...] | None = None
         self._items, self._is_complete = RankedItems.none(len(self.people)), True
         if not missing:
-            self._rank(min(query.offset + query.k + 1, self._most))
+            self._rank(min(query.offset + query.k + 1, self._max_photos))
         elif self._counts:
             self.totals = self.matching.totals(self._items)
         unsure: dict[str, str] = {}
@@ -323,14 +325,14 @@ class Ranking:
         ranked = len(self._items)
         if ranked >= end or self._is_complete:
             return
-        depth = min(max(end, growth * ranked), self._most)
+        depth = min(max(end, growth * ranked), self._max_photos)
         found = self._search(depth, self.query.at_least, threads)
         # The same again and more; after a change of the library some may have moved, up or away.
-        self._items = self._items.followed_by(found).first(self._most)
+        self._items = self._items.followed_by(found).first(self._max_photos)
         self._is_complete = self._is_all(found, depth)
 
     def _is_all(self, found: RankedItems, depth: int) -> bool:
-        return len(found) < depth or depth >= min(self._most, len(self._index))
+        return len(found) < depth or depth >= min(self._max_photos, len(self._index))
 
     @property
     def _counts(self) -> bool:
@@ -345,14 +347,14 @@ class Ranking:
         if self._counts:
             matched = found if query.at_least else self._search(everything, 1, query.threads)
             self.totals = self.matching.totals(matched)
-        self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
+        self._items, self._is_complete = found.first(self._max_photos), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         options = self.matching.options(self._conditions.where(), at_least, threads)
         mode = cast(Mode, self.query.mode)  # which the query has checked
-        return self._ranked(self.matching.vectors, k, mode, options, self._conditions)
+        return self._rank_photos(self.matching.vectors, k, mode, options, self._conditions)
 
-    def _ranked(
+    def _rank_photos(
         self, vectors: Floats, k: int, mode: Mode, options: SearchOptions, conditions: Conditions
     ) -> RankedItems:
         """Search for items that are photos by now and meet the conditions that `where` cannot say."""
@@ -392,10 +394,10 @@ class Ranking:
                 unsure[name] = f"no sure match of {name} among {pluralise(self.faces, 'face')}{rest}"
         return unsure, filtered
 
-    def _sure_photos(self, number: int, conditions: Conditions, most: int) -> int:
+    def _sure_photos(self, number: int, conditions: Conditions, max_photos: int) -> int:
         vector, options = self.matching.of_one(number, conditions.where())
         mode: Mode = "fast" if self.query.mode == "fast" else "exact"
-        return len(self._ranked(vector, most, mode, options, conditions))
+        return len(self._rank_photos(vector, max_photos, mode, options, conditions))
 
     def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
         """Pair people with the faces that photos have now; the scores stay as they were ranked."""

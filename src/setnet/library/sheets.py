@@ -240,7 +240,7 @@ def hit_card(number: int, hit: PhotoHit, answer: Answer) -> Card:
         else Mark(box, f"{match.label} {match.similarity:.2f}", match.sure)
         for face, box in zip(hit.photo.faces, boxes, strict=True)
     ]
-    folder, name = os.path.split(hit.photo.shown)
+    folder, name = os.path.split(hit.photo.display_name)
     place = os.path.join(os.path.basename(folder), name)
     return Card(lambda: open_picture(hit.photo), f"{number}.  {_result(hit, answer)}", place, hit.path, marks)
 
@@ -265,13 +265,13 @@ def _summary(answer: Answer) -> str:
     return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
-_MOST_GROUPS, _MOST_COPIES = 200, 6  # on one sheet, and of a group
-_COPY, _FACE, _MOST_FACES = 240, 96, 10
+_MAX_GROUPS, _MAX_COPIES = 200, 6  # on one sheet, and of a group
+_COPY, _FACE, _MAX_FACES = 240, 96, 10
 
 
 def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write groups of copies as a sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
-    drawn = groups[:_MOST_GROUPS]
+    drawn = groups[:_MAX_GROUPS]
     copies = sum(len(group.photos) - 1 for group in groups)
     summary = f"{pluralise(len(groups), 'group')}, {pluralise(copies, 'photo')} besides the largest of each"
     if len(drawn) < len(groups):
@@ -279,8 +279,8 @@ def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
     sections = []
     for number, group in enumerate(drawn, 1):
         pairs = list(zip(group.photos, group.pixels, strict=True))
-        more = f", {_MOST_COPIES} shown" if len(pairs) > _MOST_COPIES else ""
-        cards = [_copy_card(photo, pixels) for photo, pixels in pairs[:_MOST_COPIES]]
+        more = f", {_MAX_COPIES} shown" if len(pairs) > _MAX_COPIES else ""
+        cards = [_copy_card(photo, pixels) for photo, pixels in pairs[:_MAX_COPIES]]
         sections.append((f"{number}. {len(pairs)} copies{more}", cards))
     columns = max((len(cards) for _, cards in sections), default=1)
     Sheet("Near-duplicates", summary, sections, (_COPY, _COPY), columns).write(path)
@@ -296,12 +296,12 @@ def _copy_card(path: Path, pixels: int) -> Card:
 def group_sheet(library: Library, groups: Sequence[Group], path: Path) -> None:
     """Draw some faces of each group; the suffix decides: `.png`, `.jpg` or `.html`."""
     sections = []
-    for group in groups[:_MOST_GROUPS]:
+    for group in groups[:_MAX_GROUPS]:
         hidden = ", hidden" if group.hidden else ""
         facts = f"{pluralise(group.faces, 'face')}, {pluralise(group.photos, 'photo')}{hidden}"
         sections.append((f"{group.id}  {group.name or ''}  {facts}", _face_cards(library, group)))
     summary = pluralise(len(groups), "group")
-    Sheet("Who is this?", summary, sections, (_FACE, _FACE), _MOST_FACES).write(path)
+    Sheet("Who is this?", summary, sections, (_FACE, _FACE), _MAX_FACES).write(path)
 
 
 def _face_cards(library: Library, group: Group) -> list[Card]:
@@ -313,4 +313,4 @@ def _face_cards(library: Library, group: Group) -> list[Card]:
         return Card(lambda: open_photo(photos.face_thumbnail(face.photo_id, face.face, _FACE)))
 
     members = library.groups.members(group.id)
-    return [card(face) for face in members[:: max(1, -(-len(members) // _MOST_FACES))]]
+    return [card(face) for face in members[:: max(1, -(-len(members) // _MAX_FACES))]]

@@ -135,7 +135,7 @@ def describe_shot(settings: FaceSettings, task: Message) -> Message:
 _LONGEST = 1e6  # seconds of a video: longer times are nonsense
 _LONGEST_SIDE = 1 << 16
 _ROUNDED = 0.001  # seconds
-_MOST_PEOPLE = 10_000  # in a part
+_MAX_PEOPLE = 10_000  # in a part
 _PART = 1 / 3  # of the time that a task may take, after which a part ends by itself
 _PATIENCE = 600.0  # seconds for a video of any length
 _PACE = 2.0  # seconds for each second of a video beyond that
@@ -166,14 +166,14 @@ class VideoReader:
         try:
             identify = Message("identify", {"path": path}, {"known": known})
             whole = self._pool.call(identify, lambda reply: facts_in(reply, task))
-            return whole if whole.reason is not None or whole.is_known else self._watched(whole, path)
+            return whole if whole.reason is not None or whole.is_known else self._watch(whole, path)
         except WorkerError as error:
             with suppress(OSError):
                 info = os.stat(task.path)
                 whole = replace(whole, size=info.st_size, mtime_ns=info.st_mtime_ns)
             return replace(whole, reason=str(error))
 
-    def _watched(self, whole: PhotoResult, path: str) -> PhotoResult:
+    def _watch(self, whole: PhotoResult, path: str) -> PhotoResult:
         """Return the shots of all parts; those before a part that failed are kept."""
         shots: list[PhotoResult] = []
         at, began, problem = 0.0, monotonic(), None
@@ -181,7 +181,7 @@ class VideoReader:
             fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
             fields["hardware"] = self._hardware
             try:
-                part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
+                part = self._pool.call(Message("watch", fields), partial(self._parse, whole, at))
             except WorkerError as error:
                 if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
                     self._hardware = False
@@ -204,7 +204,7 @@ class VideoReader:
         note = None if problem is None else f"only the first {at:.0f} s were read: {problem}"
         return replace(whole, shots=tuple(shots), note=note)
 
-    def _parsed(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
+    def _parse(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
         if (reason := reason_in(reply)) is not None:
             return reason
         until, is_end = reply.number("until", 0, _LONGEST), reply.flag("is_end")
@@ -215,7 +215,7 @@ class VideoReader:
         faces, descriptors = faces_in(reply, self._dim)
         times = list(_times(reply, len(faces)))
         counts = limits[:, 3]
-        if len(faces) > _MOST_PEOPLE or (counts < 0).any() or counts.sum() != len(faces):
+        if len(faces) > _MAX_PEOPLE or (counts < 0).any() or counts.sum() != len(faces):
             raise invalid_reply("people of no shot")
         if (limits[:, :2] < 0).any() or (limits[:, 1] <= limits[:, 0]).any() or (limits > _LONGEST).any():
             raise invalid_reply("shots that end before they begin")

@@ -62,7 +62,7 @@ def dense_sift(grey: Grey) -> Floats:
         share = strength * np.maximum(0, 1 - np.minimum(away, ORIENTATIONS - away))
         sums = cv2.sepFilter2D(share, -1, weights, weights, borderType=cv2.BORDER_REFLECT_101)
         found[..., number] = sums[rows[:, None, :, None], columns[None, :, None, :]]
-    return _normalised(found)
+    return _normalise(found)
 
 
 def mirrored(descriptors: Floats) -> Floats:
@@ -77,7 +77,7 @@ def _places(length: int) -> NDArray[np.int64]:
     return length // 2 + STEP * np.arange(-each_way, each_way + 1)
 
 
-def _normalised(found: Floats) -> Floats:
+def _normalise(found: Floats) -> Floats:
     flat = found.sum(axis=(2, 3, 4)) < 16 * CELL * CELL * _FLAT
     found[flat] = 0
     return _unit_patches(np.minimum(_unit_patches(found), _LARGEST_SHARE))

@@ -152,7 +152,7 @@ def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
 def list_shots(library: Library, photo_id: PhotoId) -> Response:
     """Return all shots of the video that a shot is of: who is where along it."""
     photo = _require_shot(library, photo_id)
-    found = library.photos.shots_of(photo.stored_path)
+    found = library.photos.video_shots(photo.stored_path)
     seconds = max(shot.stop or 0.0 for shot in found)
     return reply({"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]})
 

@@ -151,7 +151,7 @@ def _page(
     end = offset + query.k
     answer = ranking.page(offset, query.k)
     if query.collapse:
-        answer = answer.collapsed()
+        answer = answer.collapse()
     cursor = None
     if ranking.has_more(end):
         cursor = state.cursors.at(Place(end, ranking.commit), digest)

@@ -53,7 +53,7 @@ def target(folder: Path) -> Iterator[Function]:
                     theirs.sendall(reply)
             message = receive(ours, LARGEST, monotonic() + 5)
             if failure_in(message, Limits()) is None:
-                result = reader._parsed(PhotoTask(b"/photo", (bytes(16),)), message)
+                result = reader._parse(PhotoTask(b"/photo", (bytes(16),)), message)
                 assert result.descriptors is None or np.isfinite(result.descriptors).all()
 
     yield run

@@ -70,7 +70,7 @@ def test_more_examples_need_a_higher_threshold(model: ScoreCalibration, rate: fl
 def test_the_similarity_of_a_probability_has_it(
     model: ScoreCalibration, probability: float, n: int, here: NonMatchScores, faces: int
 ) -> None:
-    similarity = model.similarity_of(probability, n, here, faces)
+    similarity = model.find_similarity(probability, n, here, faces)
     assert model.probability(similarity, n, here, faces) >= probability or similarity == 1.0
     assert model.probability(similarity - 1e-6, n, here, faces) <= probability + 0.01
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from setnet.faces import Box
 from setnet.library import Library, LibraryPhoto, PersonMatch, PhotoHit
-from setnet.library.answer import collapsed
+from setnet.library.answer import collapse
 from tests.support.invented_photos import store
 
 NOON = datetime(2019, 7, 4, 12)
@@ -38,14 +38,14 @@ def ids(photos: tuple[LibraryPhoto, ...]) -> list[str]:
 
 
 def test_copies_follow_the_best_of_them() -> None:
-    best, other = collapsed([hit(1), hit(2, content=1, folder="/q"), hit(3)])
+    best, other = collapse([hit(1), hit(2, content=1, folder="/q"), hit(3)])
     assert (best.photo.id, ids(best.copies), ids(best.others)) == ("1", ["2"], [])
     assert (other.photo.id, other.copies) == ("3", ())
     assert best.to_dict()["copies"] == [{"photo": "/q/2.jpg", "id": "2"}]
 
 
 def test_photos_within_seconds_of_each_other_are_a_burst() -> None:
-    found = collapsed([hit(1, 4), hit(2, 0), hit(3, 2), hit(4, 60), hit(5, 5, content=1)])
+    found = collapse([hit(1, 4), hit(2, 0), hit(3, 2), hit(4, 60), hit(5, 5, content=1)])
     assert [(each.photo.id, ids(each.others), ids(each.copies)) for each in found] == [
         ("1", ["2", "3"], ["5"]),
         ("4", [], []),
@@ -66,7 +66,7 @@ def test_a_burst_has_one_folder_the_same_people_and_known_times() -> None:
         hit(10, 0, start=0.0),
         hit(11, 0, start=1.0),
     ]
-    assert collapsed(hits) == hits
+    assert collapse(hits) == hits
 
 
 @given(
@@ -83,7 +83,7 @@ def test_a_burst_has_one_folder_the_same_people_and_known_times() -> None:
     )
 )
 def test_every_photo_is_there_once_and_the_order_stays(hits: list[PhotoHit]) -> None:
-    found = collapsed(hits)
+    found = collapse(hits)
     everything = [photo.id for each in found for photo in (each.photo, *each.copies, *each.others)]
     assert sorted(everything) == sorted(each.photo.id for each in hits)
     place = {each.photo.id: number for number, each in enumerate(hits)}
@@ -98,7 +98,7 @@ def test_totals_of_a_collapsed_answer_count_photos(tmp_path: Path) -> None:
         store(library, {f"{number}.jpg": [1, 2] for number in range(3)}, taken=1.5e9)
         answer = library.find([library.photos.descriptors("1")[0]], totals=True, at_least=1)
         assert len(answer.hits) == 3
-        shown = answer.collapsed()
+        shown = answer.collapse()
         assert len(shown.hits) == 1
         assert len(shown.hits[0].copies) + len(shown.hits[0].others) == 2
         assert shown.totals == answer.totals

@@ -92,7 +92,7 @@ def test_what_is_ranked_ahead_is_there_when_a_reader_comes(invented: Library, se
 
 
 def test_no_more_than_the_most_are_ranked(invented: Library, searches: list[int]) -> None:
-    ranking = invented.rank(PhotoQuery(PEOPLE, k=10), most=25)
+    ranking = invented.rank(PhotoQuery(PEOPLE, k=10), max_photos=25)
     assert len(read(ranking, 10)) == 25
     assert not ranking.has_more(25)
     assert max(searches) == 25
