@@ -20,7 +20,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src")]
-import results  # noqa: E402 - it lies beside this file, which is no package
+import commands  # noqa: E402 - it lies beside this file, which is no package
+import results  # noqa: E402
 
 PACKAGES = [
     "setnet",
@@ -87,9 +88,8 @@ def api(name: str) -> str:
 
 def command_line() -> str:
     """Return exit codes, environment variables, and what each command prints for `--help`."""
-    from setnet.cli.help_pages import help_pages
-
-    return help_pages()
+    pages: str = commands.help_pages()
+    return pages
 
 
 def rest() -> str:

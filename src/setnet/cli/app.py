@@ -120,7 +120,7 @@ def setnet(
 
 
 def run(commands: typer.Typer = app, name: str = "setnet") -> NoReturn:
-    """Run the command line, or other commands by its rules; it ends with one of `EXIT_CODES`."""
+    """Run the command line, or other commands by its rules, and exit: 0, 1, 2, or 130 after Ctrl-C."""
     try:
         commands(prog_name=name)
         sys.exit(0)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.cli.help_pages import ENVIRONMENT
+from docs.hooks.commands import ENVIRONMENT
 from setnet.engine.kernels import backend, reference
 from tests.engine.kernels.cases import write_cases
 
