@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.people import half_of
 from setnet.heads import ELEMENT_LOGISTIC
 from setnet.library import read_descriptors
-from setnet.library.same_person import outsiders
+from setnet.library.examples import outsiders
 
 KINDS = ((2, 0), (3, 0), (5, 0), (8, 0), (2, 1), (3, 1), (5, 1), (8, 1), (3, 2), (5, 2))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from setnet.faces import Box
 from setnet.heads import Logistic
 from setnet.library import Example
-from setnet.library.same_person import KnownFaces, mixed_warning, outsiders
+from setnet.library.examples import KnownFaces, mixed_warning, outsiders
 from tests.support.invented_photos import face_of
 
 LOGISTIC = Logistic(20.0, -8.0)

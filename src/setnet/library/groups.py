@@ -22,7 +22,7 @@ from setnet.engine import SetIndex
 from setnet.engine.linkage import Clusters
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
-from setnet.library.examples import example_faces
+from setnet.library.examples import example_faces, mixed_warning
 from setnet.library.paths import as_path, display_path
 from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (
@@ -45,7 +45,6 @@ from setnet.library.person_matcher import NamedPeople
 from setnet.library.photos import corners, taken_number, taken_time
 from setnet.library.pictures import draw_face_picture
 from setnet.library.query import QueryPerson
-from setnet.library.same_person import mixed_warning
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import enter_change, recording
 from setnet.wording import pluralise

@@ -17,7 +17,7 @@ from setnet.durable import own_errors, transaction
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.heads import Logistic
 from setnet.library.database import Database
-from setnet.library.examples import MAX_EXAMPLES, example_faces, examples_from
+from setnet.library.examples import MAX_EXAMPLES, count_unlike, example_faces, examples_from, mixed_warning
 from setnet.library.people_edits import (
     FaceName,
     FaceNaming,
@@ -62,7 +62,6 @@ from setnet.library.person import (
 )
 from setnet.library.pictures import draw_face_picture
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
-from setnet.library.same_person import count_unlike, mixed_warning
 from setnet.library.schema import refresh_groups
 from setnet.library.undo import (
     Change,

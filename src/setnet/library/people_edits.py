@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
+from setnet.library.examples import KnownFaces, reference_in
 from setnet.library.face_references import FaceReference, photo_number, refer_to_face
 from setnet.library.paths import display_path
 from setnet.library.person import (
@@ -34,7 +35,6 @@ from setnet.library.person import (
     read_examples,
     spelling_hints,
 )
-from setnet.library.same_person import KnownFaces, reference_in
 from setnet.library.schema import FACES, face_number
 from setnet.library.undo import bring_back, check_name_free, enter_change
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
+from setnet.library.examples import KnownFaces, reference_in
 from setnet.library.face_references import FaceReference, Place, resolve_references
 from setnet.library.paths import display_path
 from setnet.library.people import People
@@ -47,7 +48,6 @@ from setnet.library.person import (
     spelling_hints,
 )
 from setnet.library.photos import HASH_BYTES
-from setnet.library.same_person import KnownFaces, reference_in
 from setnet.library.undo import enter_change
 
 Vector = NDArray[np.float32]
