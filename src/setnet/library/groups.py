@@ -307,7 +307,7 @@ class Groups:
         """How many faces of the library are in no group yet."""
         with self._database.reading() as db:
             (grouped,) = db.execute("SELECT coalesce(sum(faces), 0) FROM face_groups").fetchone()
-        return max(0, self._library.photos.counts().faces - int(grouped))
+        return max(0, self._library.photos.finished()[1] - int(grouped))
 
     @property
     def grouped_at(self) -> float | None:

@@ -258,7 +258,7 @@ class PersonMatchers:
         state = catalog.commit(), len(index)
         with self._lock:
             if self._kept is None or self._kept[0] != state:
-                self._kept = state, BackgroundSample.of(index, catalog.counts().faces, self.model)
+                self._kept = state, BackgroundSample.of(index, catalog.finished()[1], self.model)
             return self._kept[1]
 
     @property

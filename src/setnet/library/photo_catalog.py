@@ -221,6 +221,14 @@ class PhotoCatalog:
         with self._database.reading() as db:
             return read_counts(db)
 
+    def finished(self) -> tuple[int, int]:
+        """Return how many photos are finished, and how many faces they have."""
+        with self._database.reading() as db:
+            photos, faces = db.execute(
+                "SELECT photos, faces FROM photo_counts WHERE state = 'ready'"
+            ).fetchone()
+        return int(photos), int(faces)
+
     def commit(self) -> int:
         """Return the number of the last change of photos or people."""
         with self._database.reading() as db:

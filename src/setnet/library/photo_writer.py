@@ -234,8 +234,8 @@ def _without(result: PhotoResult, boxes: Sequence[Box]) -> PhotoResult:
 
 def agree(database: Database, index: SetIndex) -> bool:
     """Return whether database and index have as many photos and faces: the rule by which they agree."""
-    counts, stats = PhotoCatalog(database).counts(), index.stats()
-    return (counts.photos, counts.faces) == (stats.items, stats.elements)
+    stats = index.stats()
+    return PhotoCatalog(database).finished() == (stats.items, stats.elements)
 
 
 def find_disagreements(database: Database, index: SetIndex) -> tuple[dict[int, str], list[Item]]:

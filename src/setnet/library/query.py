@@ -199,13 +199,13 @@ class Conditions:
 
     def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo of the library can meet the conditions; empty if one may."""
-        counts, why = catalog.counts(), []
+        why = []
         if self.folder is not None and not catalog.has_photos_below(resolve_path(self.folder)):
             folders = ", ".join(map(display_path, catalog.folders()))
             why.append(f"no photo in this library is in {self.folder}: its folders are {folders or 'none'}")
-        if (self.after or self.before) and not counts.timed:
+        if (self.after or self.before) and not catalog.counts().timed:
             why.append("no photo in this library has a known time: a condition on the time finds nothing")
-        if self.kind == "video" and not counts.shots:
+        if self.kind == "video" and not catalog.counts().shots:
             why.append("no video is in this library: looking in videos only finds nothing")
         return why
 

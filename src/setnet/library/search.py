@@ -359,7 +359,7 @@ class Ranking:
     ) -> RankedItems:
         """Search for items that are photos by now and meet the conditions that `where` cannot say."""
         left_out = conditions.left_out(self._catalog)
-        if len(self._index) != self._catalog.counts().photos:  # some are being stored or removed
+        if len(self._index) != self._catalog.finished()[0]:  # some are being stored or removed
             photos = {str(photo) for photo, _ in self._catalog.by_date()}
             left_out |= {item.id for item in self._index.items()} - photos
         try:
