@@ -63,7 +63,6 @@ def demo(
         counts = library.photos.counts()
         call.tell(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
-        call.tell(_most_alike(people, library.matching.threshold))
         answers = [
             _answer_query(library, query, people, photos, place / f"question-{number}.png")
             for number, query in enumerate(three_queries(photos), 1)
@@ -179,17 +178,6 @@ def _answer_query(
         complete=sum(query.relevance(photo) == len(query.people) for photo in photos),
         ndcg=ndcg_at_10(query, ranked, photos),
         sheet=sheet,
-    )
-
-
-def _most_alike(people: dict[str, QueryPerson], match: float) -> str:
-    """Say which two people are hardest to tell apart: most wrong answers come from them."""
-    portraits = {person.name: person.descriptors[0] for person in people.values()}
-    pairs = [(float(portraits[a] @ portraits[b]), a, b) for a in portraits for b in portraits if a < b]
-    similarity, first, second = max(pairs)
-    return (
-        f"  the two portraits most alike: {first} and {second}, similarity {similarity:.2f} "
-        f"(a match is {match:.2f})"
     )
 
 

@@ -223,10 +223,6 @@ class PersonMatcher:
         """How fast the odds of a false match fall as a similarity rises: by e every 1 / steepness."""
         return 1.0 / (self.model.tail_scale * self.strangers.spread)
 
-    def expected_false(self, similarity: float) -> float:
-        """Return how many strangers among all faces searched are expected to be as similar as this."""
-        return self.strictness * self.faces * self.model.false_match_rate(similarity, self.strangers)
-
     def probability(self, similarity: float, face: Mapping[str, float] | None = None) -> float:
         """Return the probability that a face of this similarity is the person's; `face` says its quality."""
         return self.model.probability(

@@ -153,14 +153,11 @@ def unit_vectors(vectors: NDArray[Any]) -> Floats:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-6))
 
 
-def photo_vlad(pixels: NDArray[np.uint8]) -> Floats:
-    """Return the VLAD of an RGB photo: 256 numbers at unit length, zeros for a photo without contrast."""
-    plain, _ = photo_vlads(pixels)
-    return np.asarray(plain, np.float32)
-
-
 def photo_vlads(pixels: NDArray[np.uint8]) -> Floats:
-    """Return two rows: the VLAD of an RGB photo, and that of the same photo mirrored."""
+    """Return two rows: the VLAD of an RGB photo at unit length, and that of the same photo mirrored.
+
+    They are zeros for a photo without contrast.
+    """
     found = dense_sift(small_grey(pixels))
     vocabulary = shipped_vocabulary()
     return np.stack([vocabulary.vlad(patches.reshape(-1, DIM)) for patches in (found, mirrored(found))])
