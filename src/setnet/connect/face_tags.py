@@ -370,7 +370,7 @@ def _read_names(photo: LibraryPhoto, reader: TagReader, report: TagImport) -> li
 
 def _take(report: TagImport, done: FacesNamed, paths: dict[str, Path]) -> None:
     report.people, report.new, report.change = len(done.people), done.new, done.change
-    report.known, report.refused = done.known, done.refused
+    report.known, report.refused = done.known, done.rejected
     report.faces = dict(sorted(Counter(said.name for said in done.named).items()))
     report.conflicts = [_conflict(conflict, paths) for conflict in done.conflicts]
 

@@ -133,7 +133,7 @@ _TABLES = {
     "vlads": "hash BLOB PRIMARY KEY, pixels INTEGER NOT NULL, vlads BLOB NOT NULL",
     "pairs": "one BLOB, other BLOB, mirrored INTEGER, agreement REAL, PRIMARY KEY (one, other, mirrored)",
 }
-_REFUSED = OSError, sqlite3.Error, StorageError  # a disk that is full, failing or another user's
+_DISK_ERRORS = OSError, sqlite3.Error, StorageError  # a disk that is full, failing or another user's
 
 _Rows = dict[bytes, tuple[int, Floats]]
 Contents = tuple[bytes, bytes, bool]  # of two photos, in order, one of them maybe mirrored
@@ -154,7 +154,7 @@ class PhotoCache:
         self.known: _Rows = {}
         self.agreements: dict[Contents, float] = {}
         self._db: sqlite3.Connection | None = None
-        with suppress(*_REFUSED):
+        with suppress(*_DISK_ERRORS):
             self._db, rows = _open_cache(path)
             with transaction(self._db):
                 others = rows.keys() - set(contents)
@@ -174,13 +174,13 @@ class PhotoCache:
         """Keep the VLADs of photos; a disk that refuses costs time later, and nothing now."""
         rows = [(photo.hash, photo.pixels, photo.vlads.astype("<f4").tobytes()) for photo in photos]
         if self._db is not None:
-            with suppress(*_REFUSED), transaction(self._db):
+            with suppress(*_DISK_ERRORS), transaction(self._db):
                 self._db.executemany("INSERT OR REPLACE INTO vlads VALUES (?, ?, ?)", rows)
 
     def store_pairs(self, pairs: Mapping[Contents, float]) -> None:
         """Keep how much pairs of photos agree."""
         if self._db is not None:
-            with suppress(*_REFUSED), transaction(self._db):
+            with suppress(*_DISK_ERRORS), transaction(self._db):
                 rows = [(*contents, agreement) for contents, agreement in pairs.items()]
                 self._db.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", rows)
 

@@ -398,7 +398,7 @@ class Groups:
         """Give a group the name of a person, new or saved; return them, and remarks for the user.
 
         A dozen faces of the group become examples. Faces in `without` are kept as not theirs; faces that were
-        refused for them before are left out too. One change, which can be undone.
+        rejected for them before are left out too. One change, which can be undone.
 
         Parameters
         ----------
@@ -436,9 +436,9 @@ class Groups:
         return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
 
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
-        refused = self._rejected_faces(name)
+        rejected = self._rejected_faces(name)
         with self._database.reading() as db:
-            return group_to_name(db, self._library.people, group_id, without, refused)
+            return group_to_name(db, self._library.people, group_id, without, rejected)
 
     def _rejected_faces(self, name: str) -> frozenset[Place]:
         """Return the faces that were rejected for a person, if there is one of this name."""
@@ -460,8 +460,8 @@ class Groups:
 
     def _is_sure(self, name: str, examples: list[Example]) -> IsSure:
         """Return the function that tells which faces would surely be found with these examples."""
-        refused = self._rejected_faces(name)
-        person = QueryPerson(name, np.stack([e.descriptor for e in examples]), refused=refused)
+        rejected = self._rejected_faces(name)
+        person = QueryPerson(name, np.stack([e.descriptor for e in examples]), rejected=rejected)
         matcher = self._library.matching.matcher(person)
 
         def is_sure(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -495,7 +495,7 @@ class Groups:
     def suggestions(self, name: str | None = None, limit: int = 20) -> list[Suggestion]:
         """Return groups without a name that may be a saved person's, the most probable first.
 
-        To confirm one, give the group their name; to refuse it, `reject`.
+        To confirm one, give the group their name; else `reject` it.
         """
         person = None if name is None else self._library.people.get(name)
         self._means = _GroupMeans.of(self._library, self._means)
@@ -524,11 +524,11 @@ def group_to_name(
     people: People,
     group_id: str,
     without: Collection[Place],
-    refused: Collection[Place] = (),
+    rejected: Collection[Place] = (),
 ) -> GroupToName:
     """Return a group's faces; one of `without` that it does not have is an error.
 
-    Faces that were `refused` for the person before are left out too, unless all of them were.
+    Faces that were `rejected` for the person before are left out too, unless all of them were.
     """
     group = group_at(db, group_id)
     faces = _examples(db, people, group)
@@ -536,8 +536,8 @@ def group_to_name(
         if place not in faces:
             raise InvalidInputError(f"{group.id} has no face {place[1]} of photo {place[0]} to leave out")
     gone = set(without)
-    if set(faces) - gone - set(refused):
-        gone |= set(faces) & set(refused)
+    if set(faces) - gone - set(rejected):
+        gone |= set(faces) & set(rejected)
     if gone == set(faces):
         raise InvalidInputError(f"all faces of {group.id} are left out: nobody is left to name")
     kept = {place: face for place, face in faces.items() if place not in gone}
@@ -562,7 +562,7 @@ def name_group(
     """Give a group to the person of this name, new or known; return their row, and the change's number.
 
     `chosen` become examples. Faces that are not surely the person's (`is_sure`) are kept as confirmed, so
-    that a search finds all that had the name; those left out are kept as refused.
+    that a search finds all that had the name; those left out are kept as rejected.
     """
     person = find_person(db, name)
     if person is None:
@@ -707,7 +707,7 @@ def _best(db: sqlite3.Connection, means: _GroupMeans, people: NamedPeople) -> It
 def _rejected_groups(db: sqlite3.Connection, person: QueryPerson) -> list[int]:
     """Return the groups with a face that was rejected for a person."""
     groups = []
-    for photo, face in person.refused:
+    for photo, face in person.rejected:
         row = db.execute(
             "SELECT grp FROM group_members WHERE id = ?", (face_number(int(photo), face),)
         ).fetchone()

@@ -401,7 +401,7 @@ class People:
         return {found.photo.id for found in self.photos(person).photos if found.sure}
 
     def labels(self, person: Who) -> list[Label]:
-        """Return what was confirmed and refused of a person, with where the faces are now.
+        """Return what was confirmed and rejected of a person, with where the faces are now.
 
         Of a photo that was copied there is one for each copy, with one `id`.
         """
@@ -448,7 +448,7 @@ class People:
         """Keep that faces of photos are people, new or saved, in one change that can be undone.
 
         All faces are kept as confirmed; of each person good ones become examples, up to a dozen in all. A
-        face that is somebody else's, or was refused for the person, stays as it is. A `dry_run` only reports.
+        face that is somebody else's, or was rejected for the person, stays so. A `dry_run` only reports.
         """
 
         def listed(stage: str) -> Iterator[FaceName]:

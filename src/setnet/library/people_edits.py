@@ -214,7 +214,7 @@ def confirm_face(db: sqlite3.Connection, person: int, face: Example) -> set[int]
 
 
 def take_from_others(db: sqlite3.Connection, person: int, face: Example) -> set[int]:
-    """Let a face be no other person's, and not refused for this one; return whose it was."""
+    """Let a face be no other person's, and not rejected for this one; return whose it was."""
     reference, owners = _reference(face), set[int]()
     for number, who, is_match in labels_on_face(db, reference):
         if (who == person) != is_match:
@@ -254,7 +254,7 @@ def own_examples(db: sqlite3.Connection, person: int, numbers: Sequence[int]) ->
 def _reference(face: Example) -> FaceReference:
     reference = reference_in(face)
     if reference is None:
-        raise InvalidInputError("only a face of a photo in the library can be confirmed or refused")
+        raise InvalidInputError("only a face of a photo in the library can be confirmed or rejected")
     return reference
 
 
@@ -340,7 +340,7 @@ class FacesNamed:
     ----------
     named
         Those that got their name.
-    known, refused
+    known, rejected
         How many had it already, and of how many it was said before that they are not that person.
     conflicts
         Those that are somebody else's; they stay so.
@@ -354,7 +354,7 @@ class FacesNamed:
 
     named: list[FaceName] = field(default_factory=list)
     known: int = 0
-    refused: int = 0
+    rejected: int = 0
     conflicts: list[FaceConflict] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
     new: int = 0
@@ -386,27 +386,27 @@ class FaceNaming:
                 else:
                     self.report.conflicts.append(FaceConflict(said, name))
                 return
-        owners, is_refused = self._owners(reference, said, person)
+        owners, is_rejected = self._owners(reference, said, person)
         if person is not None and person in owners:
             self.report.known += 1
         elif owners:
             name = person_name(self._db, next(iter(owners)))
             self.report.conflicts.append(FaceConflict(said, name))
-        elif is_refused:
-            self.report.refused += 1
+        elif is_rejected:
+            self.report.rejected += 1
         else:
             self.report.named.append(said)
             self.by_person[who].append(said)
             self._said[reference.content].append((reference, who, self._name(said.name)))
 
     def _owners(self, reference: FaceReference, said: FaceName, person: int | None) -> tuple[set[int], bool]:
-        """Return whose a face is: confirmed, an example, or in a group with a name; and whether refused."""
+        """Return whose a face is: confirmed, an example, or in a group with a name; and whether rejected."""
         labels = labels_on_face(self._db, reference)
-        is_refused = any(label[1:] == (person, False) for label in labels)
+        is_rejected = any(label[1:] == (person, False) for label in labels)
         owners = {who for _, who, is_match in labels if is_match}
         owners |= {who for who, _ in examples_at(self._db, reference)}
         if owners:
-            return owners, is_refused
+            return owners, is_rejected
         member = face_number(int(said.photo_id), said.face)
         row = self._db.execute(
             "SELECT person FROM group_members JOIN face_groups ON face_groups.id = grp "
@@ -414,7 +414,7 @@ class FaceNaming:
             (member,),
         ).fetchone()
         # That a group is this person's is a guess, which the name makes certain.
-        return set() if row is None or row[0] == person else {row[0]}, is_refused
+        return set() if row is None or row[0] == person else {row[0]}, is_rejected
 
     def _name(self, name: str) -> str:
         person = find_person(self._db, name)

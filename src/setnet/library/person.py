@@ -38,7 +38,7 @@ _NOT_IN_KEYS = dict.fromkeys(map(ord, _JOINERS + _DIRECTIONS))
 _NO_DIRECTIONS = dict.fromkeys(map(ord, _DIRECTIONS))
 # Controls, formats such as overrides of direction, halves of pairs, ends of lines and paragraphs. Characters
 # that this version of Python does not know are allowed: names are what many new ones are made for.
-_REFUSED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def name_key(name: str) -> str:
@@ -109,7 +109,7 @@ def _is_spelling(one: str, other: str) -> bool:
 def _is_printable(character: str) -> bool:
     code = ord(character)
     is_noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    return character in _JOINERS or not (is_noncharacter or unicodedata.category(character) in _REFUSED)
+    return character in _JOINERS or not (is_noncharacter or unicodedata.category(character) in _UNPRINTABLE)
 
 
 def new_id() -> str:

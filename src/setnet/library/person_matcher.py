@@ -150,8 +150,8 @@ def _weigh(seen: float, people: float, known: float, prior: float) -> float:
 _SURE_RATE, _SURE_FALSE, _SURE_PROBABILITY = 1e-6, 0.02, 0.75
 # A match at all: at most one stranger in ten thousand, and ten among all faces searched.
 _MAYBE_RATE, _MAYBE_FALSE = 1e-4, 10.0
-# On LFW's training half, another face of a refused stranger exceeds the one refused by more in 3 % of cases.
-_ABOVE_REFUSED = 0.02
+# On LFW's training half, another face of a rejected person exceeds the rejected one by more in 3 % of cases.
+_ABOVE_REJECTED = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +173,7 @@ class PersonMatcher:
     even
         Similarity at which the person is in a photo as probably as not: it adds one half to a photo's score.
     strictness
-        How many times more false matches there were than expected, by what the user refused; 1 or more.
+        How many times more false matches there were than expected, by what the user rejected; 1 or more.
     """
 
     model: ScoreCalibration
@@ -194,16 +194,16 @@ class PersonMatcher:
         examples: int,
         strangers: NonMatchScores,
         faces: int,
-        refused: NDArray[np.floating] | None = None,
+        rejected: NDArray[np.floating] | None = None,
     ) -> PersonMatcher:
-        """Return the matcher of a person; `refused` are similarities of faces said not to be theirs.
+        """Return the matcher of a person; `rejected` are similarities of faces said not to be theirs.
 
         Rejected faces are false matches that were seen. More of them than were to be expected raise both
         thresholds, and nothing that is as similar as one of them is sure. One rejected face that is as
         similar as own faces are may be a slip of the finger: at most one good own face in six is then no
         longer sure. With each more of them the limit rises.
         """
-        wrong = np.zeros(0) if refused is None else np.asarray(refused, np.float64)
+        wrong = np.zeros(0) if rejected is None else np.asarray(rejected, np.float64)
         rate = min(_MAYBE_RATE, _MAYBE_FALSE / max(faces, 1))
         seen = int((wrong >= model.threshold(rate, strangers)).sum())
         strictness = max(1.0, (1.0 + seen) / (1.0 + faces * rate))
@@ -214,7 +214,7 @@ class PersonMatcher:
         mean, spread = model.genuine_to(examples)
         slips = int((wrong > mean - spread).sum())
         limit = mean + (slips - 2) * spread
-        sure = max(sure, probable, maybe, *np.minimum(wrong + _ABOVE_REFUSED, limit).tolist())
+        sure = max(sure, probable, maybe, *np.minimum(wrong + _ABOVE_REJECTED, limit).tolist())
         even = model.even(examples, strangers, others)
         return cls(model, vector, examples, strangers, faces, sure, maybe, even, strictness)
 
@@ -277,8 +277,8 @@ class PersonMatchers:
             )
         examples = len(person.descriptors)
         strangers = background.non_match_scores(vector, examples, self.model)
-        refused = self._similarities(vector, person.refused)
-        return PersonMatcher.of(self.model, vector, examples, strangers, background.faces, refused)
+        rejected = self._similarities(vector, person.rejected)
+        return PersonMatcher.of(self.model, vector, examples, strangers, background.faces, rejected)
 
     def _similarities(
         self, vector: NDArray[np.float32], faces: frozenset[tuple[str, int]]
@@ -356,7 +356,7 @@ class NamedPeople:
     ) -> Identity:
         """Return whose face this is: the person whose threshold it exceeds by most.
 
-        `face` is the photo's id and the number of the face in it, for what the user confirmed or refused.
+        `face` is the photo's id and the number of the face in it, for what the user confirmed or rejected.
         """
         if not self.people:
             return Identity("", 0.0)
@@ -365,7 +365,7 @@ class NamedPeople:
         for number, person in enumerate(self.people) if face is not None else ():
             if face in person.confirmed:
                 return Identity(person.name, float(similarities[number]), 1.0, True)
-            if face in person.refused:
+            if face in person.rejected:
                 margins[number] = -np.inf
         best = int(margins.argmax())
         similarity, matcher = float(similarities[best]), self.matchers[best]

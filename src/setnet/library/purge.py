@@ -150,7 +150,7 @@ def forget(database: Database, index: SetIndex, paths: Sequence[str | os.PathLik
     """Remove photos, or all photos below folders, from every file of the library; return how many.
 
     Examples of people that come from these photos go too, whether or not the photos were indexed, and what
-    was confirmed or refused in them. So do files of runs that were killed, which may be about any photo.
+    was confirmed or rejected in them. So do files of runs that were killed, which may be about any photo.
     """
     writer = PhotoWriter(database, index)
     aside = database.path.parent / INDEX / QUARANTINE

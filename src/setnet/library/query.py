@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class QueryPerson:
     """A person of a query: a name and the (n, dim) descriptors of their examples.
 
-    `confirmed`, `refused` and `grouped` are faces of photos, each a photo's id and the number of the face in
+    `confirmed`, `rejected` and `grouped` are faces of photos, each a photo's id and the number of the face in
     it from 0: they are this person's by what the user said, or an example; they are not; they are in a group
     that has the person's name, which is a guess.
     """
@@ -48,7 +48,7 @@ class QueryPerson:
     picture: bytes | None = None
     notes: tuple[str, ...] = ()
     confirmed: frozenset[tuple[str, int]] = frozenset()
-    refused: frozenset[tuple[str, int]] = frozenset()
+    rejected: frozenset[tuple[str, int]] = frozenset()
     grouped: frozenset[tuple[str, int]] = frozenset()
 
 
@@ -65,7 +65,7 @@ def saved_person(database: Database, text: str) -> QueryPerson | None:
         stack_examples(person.name, examples),
         cover_picture(person.cover, examples),
         confirmed=known.confirmed,
-        refused=known.rejected,
+        rejected=known.rejected,
         grouped=known.grouped,
     )
 

@@ -67,7 +67,7 @@ class QueryMatcher:
 
     A photo's score is the expected number of the people who are in it: each adds the probability that they
     are, as a logistic that is one half where, on the average of the people, they are there as probably as
-    not. It does not depend on which matches are sure. What the user confirmed or refused comes before any
+    not. It does not depend on which matches are sure. What the user confirmed or rejected comes before any
     similarity.
     """
 
@@ -193,10 +193,10 @@ def _known_pairs(people: Sequence[QueryPerson], *, with_groups: bool) -> dict[st
     """Return what is known of faces, by photo; people are numbered as the engine's query has them."""
     known: dict[str, list[KnownPair]] = defaultdict(list)
     for number, person in enumerate(people):
-        for photo, face in sorted(person.refused):
+        for photo, face in sorted(person.rejected):
             known[photo].append(KnownPair(number, face, False))
         matches = person.confirmed | person.grouped if with_groups else person.confirmed
-        for photo, face in sorted(matches - person.refused):
+        for photo, face in sorted(matches - person.rejected):
             known[photo].append(KnownPair(number, face, True))
     return dict(known)
 

@@ -138,7 +138,7 @@ class ExampleFaces(Answer):
 
 
 class LabelOnFace(Answer):
-    """A face that was confirmed or refused."""
+    """A face that was confirmed or rejected."""
 
     id: int
     person: str
@@ -151,7 +151,7 @@ class LabelOnFace(Answer):
 
 
 class Labels(Answer):
-    """What was confirmed and refused of a person."""
+    """What was confirmed and rejected of a person."""
 
     labels: list[LabelOnFace]
 
@@ -268,7 +268,7 @@ def reject_match(library: Library, name: NameInPath, face: FaceReference) -> Sav
 @routes.get("/people/{name:path}/labels", response_model=Labels)
 @reads
 def list_labels(library: Library, name: NameInPath) -> Response:
-    """List what was confirmed and refused of a person, with where the faces are now."""
+    """List what was confirmed and rejected of a person, with where the faces are now."""
     said = library.people.labels(require_person(library, name))
     return reply({"labels": [label.to_dict() for label in said]})
 
@@ -400,7 +400,7 @@ def export_people(
     library: Library,
     descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
 ) -> Response:
-    """Return all saved people as a file: names, example faces with pictures, confirmed and refused faces."""
+    """Return all saved people as a file: names, example faces with pictures, confirmed and rejected faces."""
     data = library.people.to_file(descriptors=descriptors).to_bytes()
     headers = {"Content-Disposition": 'attachment; filename="people.json"'}
     return Response(data, media_type="application/json", headers=headers)

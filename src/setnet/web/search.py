@@ -197,5 +197,5 @@ def _query_person(person: PersonQuery, number: int, uploads: list[Example], libr
         name or f"person {number}",
         np.concatenate(parts),
         confirmed=frozenset[tuple[str, int]]().union(*(one.confirmed for one in known)),
-        refused=frozenset[tuple[str, int]]().union(*(one.refused for one in known)),
+        rejected=frozenset[tuple[str, int]]().union(*(one.rejected for one in known)),
     )

@@ -20,18 +20,18 @@ refusals = st.lists(st.floats(0.2, 0.8), max_size=12)
 def made(
     examples: int = 1,
     faces: int = 5000,
-    refused: list[float] | None = None,
+    rejected: list[float] | None = None,
     here: NonMatchScores | None = None,
 ) -> PersonMatcher:
     known = MODEL.non_match_scores(examples) if here is None else here
-    return PersonMatcher.of(MODEL, VECTOR, examples, known, faces, np.array(refused or []))
+    return PersonMatcher.of(MODEL, VECTOR, examples, known, faces, np.array(rejected or []))
 
 
 @given(st.integers(1, 60), st.integers(1, 10_000_000), strangers, refusals)
 def test_sure_is_above_maybe_and_probable(
-    n: int, faces: int, here: NonMatchScores, refused: list[float]
+    n: int, faces: int, here: NonMatchScores, rejected: list[float]
 ) -> None:
-    person = made(n, faces, refused, here)
+    person = made(n, faces, rejected, here)
     assert person.maybe <= person.sure
     assert person.probability(min(person.sure, 1.0) + 1e-9) >= 0.75 or person.sure > 1.0
     false = person.strictness * faces * MODEL.false_match_rate(person.sure, here)
@@ -53,21 +53,21 @@ def test_three_examples_have_a_higher_threshold_than_one() -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 100_000), refusals, st.floats(0.2, 0.8))
-def test_a_refusal_never_lowers_a_threshold(n: int, faces: int, refused: list[float], more: float) -> None:
-    before, after = made(n, faces, refused), made(n, faces, [*refused, more])
+def test_a_refusal_never_lowers_a_threshold(n: int, faces: int, rejected: list[float], more: float) -> None:
+    before, after = made(n, faces, rejected), made(n, faces, [*rejected, more])
     assert after.maybe >= before.maybe
     mean, spread = MODEL.genuine_to(n)
-    slips = sum(similarity > mean - spread for similarity in [*refused, more])
+    slips = sum(similarity > mean - spread for similarity in [*rejected, more])
     assert after.sure >= max(before.sure, min(more + 0.019, mean + (slips - 2) * spread))
     assert after.probability(0.5) <= before.probability(0.5) + 1e-12
 
 
 def test_what_was_expected_anyway_changes_little_and_more_than_that_a_lot() -> None:
     large = made(faces=100_000)  # ten false matches are expected among guesses
-    assert made(faces=100_000, refused=[0.45] * 5).maybe == large.maybe
+    assert made(faces=100_000, rejected=[0.45] * 5).maybe == large.maybe
     small = made(faces=500)
-    assert small.maybe + 0.01 < made(faces=500, refused=[0.45]).maybe < small.maybe + 0.03
-    assert made(faces=500, refused=[0.45] * 9).maybe > small.maybe + 0.04
+    assert small.maybe + 0.01 < made(faces=500, rejected=[0.45]).maybe < small.maybe + 0.03
+    assert made(faces=500, rejected=[0.45] * 9).maybe > small.maybe + 0.04
 
 
 def test_the_quality_of_a_face_matters_to_the_probability_alone() -> None:

@@ -167,7 +167,7 @@ def test_a_rejected_face_never_matches_again_and_several_make_less_similar_ones_
 ) -> None:
     photos = {hit.path.name: hit.photo.id for hit in library.search([person(ANNA)], k=50, at_least=1)}
     refused = frozenset({(photos["half.jpg"], 0)})
-    anna = person(ANNA, refused=refused)
+    anna = person(ANNA, rejected=refused)
     answer = found(library, [anna, person(BEN)], mode=mode)
     assert answer["half.jpg"] == ["Ben?"]
     assert found(library, [anna], mode=mode) == {
@@ -180,7 +180,7 @@ def test_a_rejected_face_never_matches_again_and_several_make_less_similar_ones_
     add(library, {"late.jpg": [near(ANNA, 0.59, 9)], **{f"{n}.jpg": [near(ANNA, 0.6, n)] for n in range(2)}})
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna"], "one may be a slip"
     more = {photo.path.name: photo.id for photo in library.photos.all_photos()}
-    anna = person(ANNA, refused=refused | {(more["0.jpg"], 0), (more["1.jpg"], 0)})
+    anna = person(ANNA, rejected=refused | {(more["0.jpg"], 0), (more["1.jpg"], 0)})
     assert library.matching.matcher(anna).sure == pytest.approx(0.62, abs=0.001)
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna?"]
     assert found(library, [person(ANNA)], mode=mode)["late.jpg"] == ["Anna"]
@@ -195,22 +195,22 @@ def test_a_confirmed_face_is_sure_however_unlike_it_is(library: Library) -> None
     assert match.similarity == pytest.approx(0.3, abs=1e-5)
     assert answer.totals == (GroupTotal(1, 5, 3),)
     assert "stranger.jpg" in found(library, [anna], sure=True)
-    refused = replace(anna, refused=anna.confirmed)
+    refused = replace(anna, rejected=anna.confirmed)
     assert "stranger.jpg" not in found(library, [refused]), "what was said last, to be safe, is no"
 
 
 def test_labels_of_a_photo_that_is_gone_do_not_matter(library: Library) -> None:
-    anna = person(ANNA, refused=frozenset({("999999", 0)}), confirmed=frozenset({("1", 7)}))
+    anna = person(ANNA, rejected=frozenset({("999999", 0)}), confirmed=frozenset({("1", 7)}))
     assert found(library, [anna]) == found(library, [person(ANNA)])
 
 
-@pytest.mark.parametrize("label", ["refused", "confirmed"])
+@pytest.mark.parametrize("label", ["rejected", "confirmed"])
 def test_what_was_said_of_a_person_counts_for_without_too(library: Library, label: str) -> None:
     photos = {hit.path.name: hit.photo.id for hit in library.search([person(ANNA)], k=50, at_least=1)}
-    known = {"refused": ("half.jpg", 1), "confirmed": ("guess.jpg", 0)}[label]
+    known = {"rejected": ("half.jpg", 1), "confirmed": ("guess.jpg", 0)}[label]
     ben = person(BEN, **{label: frozenset({(photos[known[0]], known[1])})})
     names = list(found(library, [person(ANNA)], without=[ben]))
-    assert names == (["half.jpg", "guess.jpg"] if label == "refused" else [])
+    assert names == (["half.jpg", "guess.jpg"] if label == "rejected" else [])
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_faces_are_named_by_the_same_thresholds(library: Library) -> None:
     assert named[0].probability > 0.9999 > named[1].probability > 0.01
     assert named[1].to_dict()["sure"] is False
     assert named[2].to_dict() == {"person": None, "similarity": None, "probability": None, "sure": None}
-    anna = replace(people.people[0], refused=frozenset({("5", 1)}), confirmed=frozenset({("6", 0)}))
+    anna = replace(people.people[0], rejected=frozenset({("5", 1)}), confirmed=frozenset({("6", 0)}))
     judged = replace(people, people=(anna,))
     assert judged.identify(near(ANNA, 0.7), face=("5", 1)).name == ""
     confirmed = judged.identify(near(ANNA, 0.1), face=("6", 0))
