@@ -26,6 +26,7 @@ from setnet.library.examples import example_faces, mixed_warning
 from setnet.library.paths import as_path, display_path
 from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (
+    Place,
     add_examples,
     create_person,
     label_face,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from setnet.library.grouping import GroupingReport
     from setnet.library.library import Library
 
-Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
 IsSure = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
 # Faces so little above what is sure are kept as confirmed too: the more photos come, the more it takes to be.
 _MARGIN = 0.05
@@ -206,7 +206,7 @@ def group_at(db: sqlite3.Connection, group_id: str) -> Group:
 
 
 _MEMBERS = (
-    "SELECT grp, m.id, x0, y0, x1, y1, path, taken FROM group_members AS m "
+    "SELECT grp, m.id, x0, y0, x1, y1, path, taken, hash FROM group_members AS m "
     f"JOIN photos ON photos.id = m.id / {FACES} AND state = 'ready' "
     f"JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES}"
 )
@@ -227,7 +227,7 @@ def _faces_in(
 
 def _member_face(row: Sequence[Any]) -> GroupFace:
     """Return the face of a row of `_MEMBERS`."""
-    _, number, x0, y0, x1, y1, path, taken = row
+    _, number, x0, y0, x1, y1, path, taken, _ = row
     photo, face = divmod(number, FACES)
     return GroupFace(str(photo), face, Box(x0, y0, x1, y1), path, taken_time(taken))
 
@@ -587,20 +587,15 @@ def name_group(
 
 def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Place, Example]:
     """Return the faces of a group as examples without pictures."""
-    rows = db.execute(
-        f"SELECT photo, ordinal, x0, y0, x1, y1, path, hash FROM group_members AS m "
-        f"JOIN photos ON photos.id = m.id / {FACES} AND state = 'ready' "
-        f"JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES} "
-        "WHERE grp = ? ORDER BY m.id",
-        (group.number,),
-    ).fetchall()
     found: dict[Place, Example] = {}
-    vectors: dict[int, NDArray[np.float32]] = {}
-    for photo, ordinal, *box, path, content in rows:
-        if photo not in vectors:
-            vectors[photo] = people.descriptors_in(str(photo))
-        vector = vectors[photo][ordinal]
-        found[str(photo), ordinal] = Example(vector, display_path(path), Box(*box), None, "group", content)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    for *row, content in db.execute(f"{_MEMBERS} WHERE grp = ? ORDER BY m.id", (group.number,)).fetchall():
+        face = _member_face([*row, content])
+        if face.photo_id not in vectors:
+            vectors[face.photo_id] = people.descriptors_in(face.photo_id)
+        vector = vectors[face.photo_id][face.face]
+        example = Example(vector, display_path(face.path), face.box, None, "group", content)
+        found[face.photo_id, face.face] = example
     return found
 
 

@@ -81,7 +81,7 @@ class BackgroundSample:
         """Return the background of an index that has so many faces."""
         sample = index.sample(FACES)
         sample = sample / np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
-        return cls(sample, effective_people(sample, model), max(faces, len(sample)))
+        return cls.of_faces(sample, model, max(faces, len(sample)))
 
     @classmethod
     def of_faces(

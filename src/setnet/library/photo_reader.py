@@ -293,6 +293,19 @@ def facts_in(reply: Message, task: PhotoTask) -> PhotoResult:
     return PhotoResult(task.path, size, mtime_ns, digest, is_known, taken=taken, taken_from=taken_from)
 
 
+def unread_result(task: PhotoTask, error: WorkerError) -> PhotoResult:
+    """Return what is known of a file that no process could read."""
+    size = mtime_ns = 0
+    with suppress(OSError, SetNetError):
+        if is_address(task.path):
+            found = file_at(os.fsdecode(task.path))
+            size, mtime_ns = found.size, found.stamp
+        else:
+            info = os.stat(task.path)
+            size, mtime_ns = info.st_size, info.st_mtime_ns
+    return PhotoResult(task.path, size, mtime_ns, reason=str(error))
+
+
 class DescribedPhoto(NamedTuple):
     """A photo and new descriptors of its faces, in their order; or why there are none."""
 
@@ -348,15 +361,7 @@ class PhotoReader:
         try:
             return self.pool.call(message, partial(self._parse, task))
         except WorkerError as error:
-            size = mtime_ns = 0
-            with suppress(OSError, SetNetError):
-                if is_address(task.path):
-                    found = file_at(os.fsdecode(task.path))
-                    size, mtime_ns = found.size, found.stamp
-                else:
-                    info = os.stat(task.path)
-                    size, mtime_ns = info.st_size, info.st_mtime_ns
-            return PhotoResult(task.path, size, mtime_ns, reason=str(error))
+            return unread_result(task, error)
 
     def _video_reader(self) -> VideoReader:
         from setnet.library.video_reader import VideoReader

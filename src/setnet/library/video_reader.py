@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -26,6 +25,7 @@ from setnet.library.photo_reader import (
     facts_in,
     reason_in,
     reason_or,
+    unread_result,
 )
 from setnet.library.photos import HASH_BYTES, content_hash, taken_number
 from setnet.sandbox import Limits, Message, WorkerPool
@@ -161,17 +161,13 @@ class VideoReader:
     def result(self, task: PhotoTask) -> PhotoResult:
         """Return what was found in a video: its shots, or why there are none."""
         path = os.fsdecode(task.path)
-        whole = PhotoResult(task.path)
         known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         try:
             identify = Message("identify", {"path": path}, {"known": known})
             whole = self._pool.call(identify, lambda reply: facts_in(reply, task))
-            return whole if whole.reason is not None or whole.is_known else self._watch(whole, path)
         except WorkerError as error:
-            with suppress(OSError):
-                info = os.stat(task.path)
-                whole = replace(whole, size=info.st_size, mtime_ns=info.st_mtime_ns)
-            return replace(whole, reason=str(error))
+            return unread_result(task, error)
+        return whole if whole.reason is not None or whole.is_known else self._watch(whole, path)
 
     def _watch(self, whole: PhotoResult, path: str) -> PhotoResult:
         """Return the shots of all parts; those before a part that failed are kept."""
