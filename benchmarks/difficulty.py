@@ -128,12 +128,10 @@ def cases(world: World, parts: list[str], folder: Path) -> Iterator[Case]:
         if "fast" in parts:
             listed = world.index(folder, lists=True)
             for size in (1, 2, 3):
-                fast = {"k": 10, "mode": "fast"}
-                yield Case(f"fast Q={size}, {who}", plain, few[size], lambda _, o=fast: o, True)
-                for probes in (16, 64):
-                    lists = fast | {"probes": probes}
-                    name = f"fast Q={size}, {probes} lists, {who}"
-                    yield Case(name, listed, few[size], lambda _, o=lists: o, True)
+                for share in (0.9, 0.95, 0.98):
+                    fast = {"k": 10, "mode": "fast", "recall": share}
+                    name = f"fast Q={size}, recall {share}, {who}"
+                    yield Case(name, listed, few[size], lambda _, o=fast: o, True)
         if "threads" in parts:
             yield Case(f"exact Q=2, two threads, {who}", plain, few[2], lambda _: {"k": 100, "threads": 2})
 

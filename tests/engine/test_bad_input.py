@@ -86,7 +86,7 @@ def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
         (ONE, {"k": 1.5}, "k must be a whole number"),
         (ONE, {"k": True}, "k must be a whole number"),
         (ONE, {"mode": "exat"}, "'exat': valid are 'exact', 'fast', 'set'"),
-        (ONE, {"first": "bits"}, "'bits': valid are 'codes', 'sets'"),
+        (ONE, {"first": "bits"}, "'bits': valid are 'lists', 'sets'"),
         (ONE, {"matching": "best"}, "'greedy', 'optimal'"),
         (ONE, {"examples": "median"}, "'aggregate', 'mean', 'max'"),
         (ONE, {"candidates": 0}, "candidates is 0"),

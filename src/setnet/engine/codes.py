@@ -12,31 +12,25 @@ from setnet.engine.kernels import backend, lanes
 from setnet.engine.segment_file import Prefetch, SegmentFileWriter
 from setnet.engine.settings import SetSpec
 from setnet.heads import codec
-from setnet.heads.bit_codes import BitCodec, code_bits
 
 CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
-CENTRE_ROWS = 4096  # elements whose mean stands for that of all: a hundredth off it costs nothing
 NORMS = 3  # of codes of five bits: scale, residual, code
 
 
 class ElementCodes:
     """The codes of all elements in lane order, computed by other threads while a file is written.
 
-    Fast search reads one bit per dimension, taken around the elements' mean. Exact search reads five, and
-    four more where those leave too many items.
+    Exact search reads five bits per dimension, and four more where those leave too many items.
     """
 
     def __init__(self, elements: NDArray[Any], offsets: NDArray[np.int64]) -> None:
         self._elements, self._offsets = elements, offsets
         self._half = int(elements.dtype.itemsize == 2)
         self.layout = lanes.layout_of(np.diff(offsets))
-        self._centre = _mean_of(elements)
         self._norms: list[NDArray[np.uint16]] = []
         self._fine_norms: list[NDArray[np.uint16]] = []
-        self._factors: list[NDArray[np.uint16]] = []
         self._coarse = Prefetch(self._cut(False, self._norms))
         self._fine = Prefetch(self._cut(True, self._fine_norms))
-        self._bits = Prefetch(self._signs())
 
     def write(self, writer: SegmentFileWriter) -> dict[str, Any]:
         """Write the codes, and return the number of the first block that a wide item has to itself."""
@@ -48,9 +42,6 @@ class ElementCodes:
         writer.array("code_norms", np.uint16, (NORMS, lanes.LANES), self._norms)
         writer.array("fine_codes", np.uint8, (panels * 4, lanes.LANES, 4), self._fine)
         writer.array("fine_norms", np.uint16, (lanes.LANES,), self._fine_norms)
-        writer.array("bit_centre", np.float32, (), [self._centre])
-        writer.array("bit_codes", np.uint8, (code_bits(dim) // 8, lanes.LANES), self._bits)
-        writer.array("bit_factors", np.uint16, (lanes.LANES,), self._factors)
         return {"first_wide": self.layout.first_wide}
 
     def _slots(self) -> Iterator[NDArray[np.int64]]:
@@ -67,31 +58,6 @@ class ElementCodes:
             backend.kernels.pack_codes(self._elements, self._half, dim, slots, fine, out, found)
             norms.append(found)
             yield out
-
-    def _signs(self) -> Iterator[NDArray[np.uint8]]:
-        """Yield one bit per dimension of all elements, around the centre."""
-        for slots in self._slots():
-            out, factors = packed_bits(self._elements, slots, self._centre)
-            self._factors.append(factors)
-            yield out
-
-
-def _mean_of(elements: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the mean of a sample of elements: a centre for codes of one bit."""
-    sample = elements[:: max(1, -(-len(elements) // CENTRE_ROWS))].astype(np.float32)
-    mean: NDArray[np.float32] = sample.sum(axis=0) / np.float32(max(1, len(sample)))
-    return mean
-
-
-def packed_bits(
-    elements: NDArray[Any], slots: NDArray[np.int64], centre: NDArray[np.float32]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """Return one bit per dimension of the elements in (rows, 16) slots, in lane order, and their factors."""
-    dim, half = elements.shape[1], int(elements.dtype.itemsize == 2)
-    codes = np.empty((len(slots), code_bits(dim) // 8, lanes.LANES), np.uint8)
-    factors = np.empty(slots.shape, np.uint16)
-    backend.kernels.pack_bits(elements, half, dim, slots, centre, BitCodec.steps(dim), codes, factors)
-    return codes, factors
 
 
 class _PackedRows:

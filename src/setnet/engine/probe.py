@@ -1,91 +1,139 @@
-"""Reading inverted lists: the rows whose elements lie near a query's, with estimates of their scores."""
+"""Reading inverted lists: items whose elements lie near a query's, and what share of the best they are."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.kernels import backend
-from setnet.engine.kernels.lanes import LANES
-from setnet.engine.lists import half_squares
+from setnet.engine.lists import DEPTHS, PROBES, code_units
 from setnet.engine.query import Query
-from setnet.engine.scan import Allowed, CodedQueries, collect, reached_by
+from setnet.engine.scan import Allowed
 from setnet.engine.segment import Segment
 from setnet.engine.snapshot import Snapshot
 
-PROBES = 256  # lists read for each row of a query, unless the options say another number
-MORE = 4  # elements taken from the lists for each candidate wanted
-
 Floats = NDArray[np.float32]
-Found = tuple[NDArray[np.int64], Floats]  # rows and their estimated scores
+READ_ALL = 0.6  # of the products of all elements: from there on scoring everything is faster
+SCATTERED = 2.0  # what a product costs with an element that lies somewhere else
+LISTED = 0.5  # of an index's items: where fewer are in lists, scoring everything is as fast
 
 
-def probed_rows(
-    snapshot: Snapshot, allowed: Allowed, query: Query, wanted: int
-) -> list[tuple[int, NDArray[np.int64], Floats]]:
-    """Return the ``wanted`` most promising rows by segment, with their estimates; more where these tie."""
-    found = [_candidates(snapshot, allowed, s, query, wanted) for s in range(len(snapshot.segments))]
-    scores = np.concatenate([scores for _, scores in found])
-    low = np.partition(scores, len(scores) - wanted)[len(scores) - wanted] if len(scores) > wanted else -1.0
-    best = ((s, rows, scores, scores >= low) for s, (rows, scores) in enumerate(found))
-    return [(s, rows[keep], scores[keep]) for s, rows, scores, keep in best if keep.any()]
+@dataclass(frozen=True, slots=True)
+class ProbePlan:
+    """How many lists of each segment are read, and the share of the best items that this is expected to find.
 
-
-def _candidates(snapshot: Snapshot, allowed: Allowed, s: int, query: Query, wanted: int) -> Found:
-    """Return the most promising rows of a segment that are neither deleted nor closed by conditions."""
-    segment, dead = snapshot.segments[s], snapshot.dead[s]
-    if segment.listed:
-        rows, scores = _from_lists(snapshot, segment, query, wanted)
-    elif segment.coded:
-        rows, scores = _from_all(snapshot, segment, query, wanted)
-    else:
-        rows = np.flatnonzero(segment.counts)
-        scores = np.full(len(rows), query.size + 1.0, np.float32)
-    keep = np.ones(len(rows), bool) if dead is None else ~dead[rows]
-    if allowed is not None:
-        keep &= allowed[s][rows]
-    return rows[keep], scores[keep]
-
-
-def _from_all(snapshot: Snapshot, segment: Segment, query: Query, wanted: int) -> Found:
-    """Return the best rows by the estimates of all elements."""
-    lane_rows = segment.lane_rows
-    bounds = np.empty((1, len(lane_rows)), np.float32)
-    blocks = np.arange(len(lane_rows) // LANES)
-    stored = CodedQueries(snapshot, [query], "bits").arguments(segment)
-    backend.kernels.scan(*stored, blocks, bounds, 0, bounds.shape[1])
-    bounds[:, lane_rows < 0] = -1.0
-    lanes = collect(bounds[0], reached_by(bounds[0], wanted))
-    return lane_rows[lanes].astype(np.int64), bounds[0, lanes]
-
-
-def _from_lists(snapshot: Snapshot, segment: Segment, query: Query, wanted: int) -> Found:
-    """Return the rows of the most similar elements in the lists near each query row."""
-    centres = segment.array("list_centres")
-    # elements lie in the list of the nearest centre, so the nearest are probed: centres differ in length
-    likeness = query.wanted.astype(np.float32) @ centres.T - half_squares(centres)
-    probes = min(query.probes or PROBES, likeness.shape[1])
-    near = np.unique(np.argpartition(-likeness, probes - 1, axis=1)[:, :probes])
-    starts = segment.array("list_start")
-    blocks = np.concatenate([np.arange(a, z) for a, z in zip(starts[near], starts[near + 1], strict=True)])
-    shares = read_lists(snapshot, segment, query, blocks)
-    best = [collect(row, reached_by(row, MORE * wanted)) for row in shares]
-    slot, row = np.concatenate(best), np.repeat(np.arange(len(best)), [len(found) for found in best])
-    lanes = segment.array("list_lanes").reshape(-1, LANES)[blocks[slot // LANES], slot % LANES]
-    used = lanes >= 0  # the last block of a list may have gaps
-    slot, row, lanes = slot[used], row[used], lanes[used]
-    rows, place = np.unique(segment.lane_rows[lanes], return_inverse=True)
-    most = np.zeros((len(shares), len(rows)), np.float32)
-    np.maximum.at(most, (row, place), shares[row, slot])
-    return rows.astype(np.int64), most.sum(axis=0)
-
-
-def read_lists(snapshot: Snapshot, segment: Segment, query: Query, blocks: NDArray[np.int64]) -> Floats:
-    """Return what the elements in some blocks of the lists add to a score, one row for each row of the query.
-
-    Which row of the query an element serves is known only per item.
+    ``open_rows`` says, by segment, which rows may be found where not all may.
     """
-    *stored, _ = CodedQueries(snapshot, [query], "lists").arguments(segment)
-    shares = np.empty((len(query.wanted), len(blocks) * LANES), np.float32)
-    backend.kernels.scan(*stored, np.arange(len(shares)), blocks, shares, 0, shares.shape[1], True)
-    return shares
+
+    probes: dict[int, int]
+    open_rows: dict[int, NDArray[np.bool_]]
+    recall: float
+    how: str
+
+    def candidates(self, snapshot: Snapshot, query: Query) -> dict[int, NDArray[np.int64]]:
+        """Return, by segment, the rows with the best estimates in all lists that are read."""
+        found = [
+            (s, *probe_lists(snapshot.segments[s], query, probes, self.open_rows.get(s)))
+            for s, probes in self.probes.items()
+        ]
+        scores = np.concatenate([estimates for _, _, estimates in found])
+        most = _candidates(query.k)
+        low = np.partition(scores, len(scores) - most)[len(scores) - most] if len(scores) > most else -1.0
+        return {s: np.sort(rows[estimates >= low]) for s, rows, estimates in found}
+
+
+def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan | None:
+    """Return the least effort that finds so much of the best as the query asks for, by its own measurements.
+
+    None when scoring everything is as fast. The best k of Q query elements are taken to be among the Q k best
+    of one, and, under a condition that leaves a share of the items open, among the Q k / share best of all.
+    Which elements of an item no query element matches, lists do not tell at all.
+    """
+    listed = [s for s, segment in enumerate(snapshot.segments) if segment.listed]
+    items = sum(map(len, snapshot.segments))
+    in_lists = sum(len(snapshot.segments[s]) for s in listed)
+    if query.only or not query.k or query.recall == 1 or in_lists <= LISTED * items:
+        return None
+    probes, open_rows, expected, tried = dict[int, int](), dict[int, NDArray[np.bool_]](), 0.0, 0
+    for s in listed:
+        segment, dead = snapshot.segments[s], snapshot.dead[s]
+        share = 1.0
+        if allowed is not None or dead is not None:
+            mask = np.ones(len(segment), bool) if allowed is None else allowed[s]
+            open_rows[s] = mask if dead is None else mask & ~dead
+            share = np.count_nonzero(open_rows[s]) / len(segment)
+        depth = int(np.searchsorted(DEPTHS, query.k * query.size / max(share, 1e-9)))
+        if depth == len(DEPTHS):
+            return None
+        recalls = segment.array("list_recall")[depth]
+        at = int(np.argmax(recalls >= query.recall))
+        probes[s] = int(PROBES[at])
+        if recalls[at] < query.recall or _products(segment, query, probes[s]) > READ_ALL:
+            return None
+        expected += len(segment) * float(recalls[at])
+        tried += len(segment.array("list_half_squares"))
+    recall = (expected + items - in_lists) / items
+    return ProbePlan(probes, open_rows, recall, f"{sum(probes.values())} of {tried} lists for each example")
+
+
+def _candidates(k: int) -> int:
+    """Return how many items are scored by floats: more than k, since estimates are not scores."""
+    return k + k // 2 + 40
+
+
+def _products(segment: Segment, query: Query, probes: int) -> float:
+    """Return how many products of codes are formed, as a share of those with all elements."""
+    rows, elements = len(query.wanted), max(1, int(segment.offsets[-1]))
+    lists = len(segment.array("list_half_squares"))
+    again = min(1.0, rows * 4 * _candidates(query.k) / max(1, len(segment)))
+    return min(1.0, probes / lists) + 2 * lists / elements + SCATTERED * again
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRows:
+    """A query's rows in eight bits, even and odd dimensions apart, as the kernel reads them.
+
+    A similarity is ``step`` times the factor of a code times (twice the sum of products less ``middle``).
+    """
+
+    codes: NDArray[np.int8]
+    middle: NDArray[np.int32]
+    step: Floats
+    least: Floats
+
+    @classmethod
+    def of(cls, query: Query) -> QueryRows:
+        """Quantise a query."""
+        rows = query.wanted
+        step = np.maximum(np.abs(rows).max(axis=1), 1e-30) / 127
+        levels = np.zeros((len(rows), code_units(rows.shape[1]) * 8))
+        levels[:, : rows.shape[1]] = np.rint(rows / step[:, None])
+        codes = np.ascontiguousarray(levels.reshape(len(rows), -1, 2).swapaxes(1, 2), np.int8)
+        half = (step / 2).astype(np.float32)
+        return cls(codes, (15 * levels.sum(axis=1)).astype(np.int32), half,
+                   query.row_least.astype(np.float32) / half)  # fmt: skip
+
+    def arguments(self, query: Query) -> tuple[Any, ...]:
+        """Return the arguments of the kernel that say what is asked."""
+        logistic = query.logistic
+        return (self.codes, self.middle, self.step, self.least, query.first_row, query.combine,
+                query.shift.astype(np.float32), logistic.w, logistic.threshold)  # fmt: skip
+
+
+def probe_lists(
+    segment: Segment, query: Query, probes: int, is_open: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return the rows of a segment that promise most, and their estimated scores; only open ones."""
+    names = ("centres", "half_squares", "start", "codes", "factors", "items")
+    lists = [segment.array(f"list_{name}") for name in names]
+    rows, factors = segment.array("list_rows"), segment.array("list_row_factors")
+    most = _candidates(query.k)
+    found = np.empty(most, np.int64), np.empty(most, np.float32)
+    n = backend.kernels.search_lists(
+        code_units(query.dim), *lists, segment.offsets, rows, factors, b"" if is_open is None else is_open,
+        *QueryRows.of(query).arguments(query), probes, 4 * most, most, *found, np.empty(2, np.int64),
+    )  # fmt: skip
+    return found[0][:n], found[1][:n]

@@ -70,11 +70,12 @@ class Scoring:
         return min(self.centres) - np.array(self.centres, np.float64)
 
 
-CANDIDATES = 2000  # that `fast` re-ranks, unless the options say another number
+CANDIDATES = 2000  # of set vectors that `fast` re-ranks, unless the options say another number
+RECALL = 0.95  # that `fast` aims at, unless the options say another share
 
 Mode = Literal["exact", "fast", "set"]
 Matching = Literal["greedy", "optimal"]
-First = Literal["codes", "sets"]
+First = Literal["lists", "sets"]
 Examples = Literal["aggregate", "mean", "max"]
 
 
@@ -94,15 +95,15 @@ class SearchOptions(TypedDict, total=False):
 
     Attributes
     ----------
-    candidates
-        How many items ``fast`` re-ranks, 2000 by default.
+    recall
+        The share of exact search's hits that ``fast`` aims at, 0.95 by default. How much of the inverted
+        lists it takes was measured with elements of the index when `SetIndex.compact` made the lists.
     first
-        What ``fast`` ranks by at first: ``"codes"`` (the default), one bit per dimension of each element; or
+        Where ``fast`` finds the items to rank: ``"lists"`` (the default), inverted lists of elements; or
         ``"sets"``, the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
         vectors.
-    probes
-        How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
-        million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
+    candidates
+        How many items that set vectors found ``fast`` re-ranks, 2000 by default.
     where
         Conditions on attributes, see `setnet.engine.conditions`.
     at_least
@@ -127,9 +128,9 @@ class SearchOptions(TypedDict, total=False):
         Number of threads; one per usable core by default.
     """
 
-    candidates: int
+    recall: float
     first: First
-    probes: int | None
+    candidates: int
     where: Mapping[str, Any] | None
     at_least: int
     only: bool
@@ -171,9 +172,9 @@ class Query:
     least: NDArray[np.float64]
     k: int = 100
     mode: Mode = "exact"
+    recall: float = RECALL
+    first: First = "lists"
     candidates: int = CANDIDATES
-    first: First = "codes"
-    probes: int | None = None
     at_least: int = 0
     only: bool = False
     matching: Matching = "greedy"
@@ -185,9 +186,11 @@ class Query:
         for name, kind in {"mode": Mode, "matching": Matching, "first": First}.items():
             if getattr(self, name) not in get_args(kind):
                 raise choice_error(name, getattr(self, name), get_args(kind))
-        for name, least in {"k": 0, "candidates": 1, "at_least": 0, "threads": 1, "probes": 0}.items():
-            if getattr(self, name) is not None or name in ("k", "candidates", "at_least"):
+        for name, least in {"k": 0, "candidates": 1, "at_least": 0, "threads": 1}.items():
+            if getattr(self, name) is not None or name != "threads":
                 whole(name, getattr(self, name), least)
+        if not 0 < self.recall <= 1:
+            raise InvalidInputError(f"recall is {self.recall!r}: a share above 0 and up to 1 is expected")
 
     @classmethod
     def of(
@@ -283,11 +286,6 @@ class Query:
     def wanted(self) -> NDArray[np.float64]:
         """The rows of the query elements, without padding."""
         return self.rows[: self.first_row[-1], : self.dim]
-
-    @property
-    def row_shift(self) -> NDArray[np.float64]:
-        """The shift of each row of the query elements."""
-        return np.repeat(self.shift, np.diff(self.first_row))
 
     @property
     def row_least(self) -> NDArray[np.float64]:

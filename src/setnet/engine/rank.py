@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
-from setnet.engine.probe import probed_rows
+from setnet.engine.probe import ProbePlan, plan_probes
 from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
 from setnet.engine.scan import Allowed, Scan, best_first
@@ -373,21 +373,35 @@ def best_items(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> li
     first = queries[0] if queries else None
     if first is None:
         return []
-    most = max(first.k, first.candidates)
     if first.mode == "exact":
         found = _Ranking(snapshot, allowed, queries).best()
     elif first.mode == "set":
         found = _Ranking(snapshot, allowed, queries, by_sets=True).best()
     elif first.sets is not None:  # set vectors first, then the elements of the best (paper 5.3)
+        most = max(first.k, first.candidates)
         coarse = [replace(query, k=most, at_least=0, only=False, unwanted=0) for query in queries]
         found = _Ranking(snapshot, allowed, coarse, by_sets=True).best()
         rows = [_by_segment(one) for one in found]
         found = [best_of(snapshot, some, query) for some, query in zip(rows, queries, strict=True)]
-    elif first.probes != 0 and any(segment.listed for segment in snapshot.segments):
-        found = [_probe(snapshot, allowed, query, most) for query in queries]
-    else:  # one bit per dimension first
-        found = _Ranking(snapshot, allowed, queries).best(most)
-    return [ranked_items(snapshot, one) for one in found]
+    else:
+        return _from_lists(snapshot, allowed, queries)
+    how: dict[str, Any] = {} if first.mode == "exact" else {"how": "set vectors", "recall": None}
+    return [replace(ranked_items(snapshot, one), **how) for one in found]
+
+
+def _from_lists(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[RankedItems]:
+    """Return the best items of those that inverted lists hold near each query, and of all that are in none.
+
+    Where reading lists would take as long as scoring everything, all items are scored.
+    """
+    plans = [plan_probes(snapshot, allowed, query) for query in queries]
+    exact = iter(best_items(snapshot, allowed, [
+        replace(query, mode="exact") for query, plan in zip(queries, plans, strict=True) if plan is None
+    ]))  # fmt: skip
+    return [
+        next(exact) if plan is None else _probe(snapshot, allowed, query, plan)
+        for query, plan in zip(queries, plans, strict=True)
+    ]
 
 
 def best_of(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
@@ -403,13 +417,23 @@ def _by_segment(found: Scored) -> Rows:
     return [(int(segment[a]), row[a:z]) for a, z in pairwise(cuts) if a < z]
 
 
-def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, wanted: int) -> Scored:
-    """Rank the rows that the lists near the query elements hold, and those of pairs that surely match."""
-    rows = {s: np.sort(some) for s, some, _ in probed_rows(snapshot, allowed, query, wanted)}
+def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) -> RankedItems:
+    """Rank what lists hold near the query, what has pairs that surely match, and what is in no list."""
+    rows = plan.candidates(snapshot, query)
     for s, sure in _sure_rows(snapshot, query):
-        more = sure if allowed is None else sure[allowed[s][sure]]
-        rows[s] = np.union1d(rows.get(s, more), more)
-    return best_of(snapshot, sorted(rows.items(), key=lambda part: part[0]), query)
+        if s in rows:
+            more = sure if allowed is None else sure[allowed[s][sure]]
+            rows[s] = np.union1d(rows[s], more)
+    found = best_of(snapshot, sorted(rows.items()), query)
+    rest, numbers = snapshot.unlisted
+    if numbers:
+        open_rows = None if allowed is None else [allowed[s] for s in numbers]
+        (others,) = _Ranking(rest, open_rows, [query]).best()
+        others = replace(others, segment=np.array(numbers)[others.segment])
+        top = TopK(query.k, -1.0, found)
+        top.add(others)
+        found = top.best
+    return replace(ranked_items(snapshot, found), how=plan.how, recall=plan.recall)
 
 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:
@@ -438,18 +462,16 @@ class _Ranking:
         if len(self._first):
             self._first = self._first[open_lanes(table, allowed)[self._first]]
 
-    def best(self, candidates: int | None = None) -> list[Scored]:
-        """Return the best of each query; with ``candidates``, of so many with the highest estimates."""
+    def best(self) -> list[Scored]:
+        """Return the best of each query."""
         for scan, at in self._scans():
             if self._only and self._scored_matched(scan, at):
                 continue
             if self._by_sets:
                 scan.read("sets")
-            elif candidates is not None:
-                scan.read("bits")
             else:
                 scan.read_bounds(self._k, partial(self._floor_among, at))
-            self._finish(scan, at, candidates)
+            self._finish(scan, at)
         return [top.best for top in self._tops]
 
     def _score(self, i: int, rows: Rows) -> Scored:
@@ -491,14 +513,11 @@ class _Ranking:
         self._offer(at, np.union1d(matched, self._first))
         return True
 
-    def _finish(self, scan: Scan, at: int, candidates: int | None) -> None:
-        """Score the lanes of a scan best first, or so many candidates where it has estimates only."""
+    def _finish(self, scan: Scan, at: int) -> None:
+        """Score the lanes of a scan best first."""
         for i, top in enumerate(self._tops[at : at + len(scan.queries)]):
             self._offer(at + i, self._first)
             scan.bounds[i, self._first] = -1.0
-            if candidates is not None:
-                self._offer(at + i, scan.best(i, candidates))
-                continue
             # a few more than k at first, since bounds are not scores
             for found in best_first(scan, i, self._k + self._k // 2 + 64, top.floor):
                 self._offer(at + i, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -79,6 +79,10 @@ class RankedItems(Sequence[Hit]):
         none, and their similarity.
     sums
         The sum of each item's similarities, by which items of equal scores are ordered.
+    how
+        How they were found, such as ``exact``.
+    recall
+        The share of exact search's hits that these are expected to be; None where nobody knows.
     """
 
     ids: list[str]
@@ -87,6 +91,8 @@ class RankedItems(Sequence[Hit]):
     elements: NDArray[np.int32]
     similarities: NDArray[np.float64]
     sums: NDArray[np.float64]
+    how: str = "exact"
+    recall: float | None = 1.0
 
     @classmethod
     def none(cls, size: int) -> RankedItems:
@@ -105,7 +111,7 @@ class RankedItems(Sequence[Hit]):
 
     def __getitem__(self, which: int | slice) -> Hit | RankedItems:
         if isinstance(which, slice):
-            return RankedItems(self.ids[which], *(array[which] for array in self._arrays))
+            return self.take(which)
         at = range(len(self))[which]  # an index beyond the end is an IndexError
         return self.hits(at, at + 1)[0]
 
@@ -127,12 +133,16 @@ class RankedItems(Sequence[Hit]):
 
     @property
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return (self.scores, self.matched, self.elements, self.similarities, self.sums)
+        return tuple(getattr(self, name) for name in _ARRAYS)
 
     def take(self, which: NDArray[np.int64] | slice) -> RankedItems:
         """Return the items at some places."""
         ids = self.ids[which] if isinstance(which, slice) else [self.ids[i] for i in which.tolist()]
-        return RankedItems(ids, *(array[which] for array in self._arrays))
+        return self._with(ids, *(array[which] for array in self._arrays))
+
+    def _with(self, ids: list[str], *arrays: NDArray[Any]) -> RankedItems:
+        made: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
+        return replace(self, ids=ids, **made)
 
     def first(self, n: int) -> RankedItems:
         """Return the first n items, without the memory of the others."""
@@ -143,7 +153,7 @@ class RankedItems(Sequence[Hit]):
         known = set(self.ids)
         new = others.take(np.array([i for i, name in enumerate(others.ids) if name not in known], np.int64))
         pairs = zip(self._arrays, new._arrays, strict=True)
-        return RankedItems(self.ids + new.ids, *map(np.concatenate, pairs))
+        return self._with(self.ids + new.ids, *map(np.concatenate, pairs))
 
     def hits(self, start: int = 0, stop: int | None = None) -> list[Hit]:
         """Return the items from `start` to before `stop` as hits."""
@@ -156,6 +166,9 @@ class RankedItems(Sequence[Hit]):
             Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
             for name, score, pairs, s in zip(ids, scores, elements.tolist(), similarities, strict=True)
         ]
+
+
+_ARRAYS = ("scores", "matched", "elements", "similarities", "sums")
 
 
 @dataclass(frozen=True, slots=True)

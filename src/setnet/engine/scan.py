@@ -1,4 +1,4 @@
-"""Passes over the codes of all segments: bounds and estimates that leave few items to score."""
+"""Passes over the codes of all segments: bounds that leave few items to score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from setnet.engine.kernels.lanes import LANES, PANEL
 from setnet.engine.query import Query
 from setnet.engine.segment import Segment
 from setnet.engine.snapshot import Snapshot
-from setnet.heads.bit_codes import BitCodec
 from setnet.system import usable_cores
 
 Allowed = list[NDArray[np.bool_]] | None
@@ -101,19 +100,6 @@ class Scan:
             self.bounds[:, self.table.excluded] = -1.0
         else:
             np.minimum(self.bounds, self._highest, out=self.bounds)
-
-    def best(self, i: int, wanted: int) -> NDArray[np.int64]:
-        """Return the lanes of the highest bounds of query ``i``, in order."""
-        bounds, reach = self.bounds[i], wanted
-        while True:
-            low = reached_by(bounds, reach + reach // 4)
-            found = collect(bounds, low)
-            if len(found) >= wanted or low <= 0.0:
-                break
-            reach *= 2
-        if len(found) > wanted:
-            found = np.sort(found[np.argpartition(-bounds[found], wanted - 1)[:wanted]])
-        return found
 
     def _bound(
         self,
@@ -317,12 +303,6 @@ class QueryCodes:
         return cls.of(query, codes, step, slack, -start)
 
     @classmethod
-    def estimating(cls, query: Query) -> QueryCodes:
-        """Return tables for estimates from one-bit codes."""
-        tables = _Tables.of(BitCodec.rotated(query.wanted.astype(np.float32)).astype(np.float64))
-        return cls.of(query, tables.codes, tables.step, tables.least)
-
-    @classmethod
     def of(
         cls,
         query: Query,
@@ -384,10 +364,8 @@ class _Tables:
 NO_BLOCKS = np.empty(0, np.int64)
 NOTHING = np.empty(0, np.uint8)
 
-# Bounds come from five bits of the elements, from all nine, and from the codes of set vectors; estimates from
-# one bit of the elements of all items, and of those in inverted lists.
-Kind = Literal["coarse", "fine", "sets", "bits", "lists"]
-BITS = {"coarse": 5, "fine": 9, "bits": 1, "lists": 1}
+# Bounds come from five bits of the elements, from all nine, and from the codes of set vectors.
+Kind = Literal["coarse", "fine", "sets"]
 
 
 class CodedQueries:
@@ -403,18 +381,11 @@ class CodedQueries:
             self._bits = min(8, sets.bits)
             coded = [QueryCodes.against_sets(q, self._bits, snapshot.set_norms()) for q in queries]
         else:
-            self._bits = BITS[kind]
-            code = (
-                QueryCodes.estimating
-                if self._bits == 1
-                else partial(QueryCodes.against_elements, bits=self._bits)
-            )
-            coded = [code(query) for query in queries]
+            self._bits = 5 if kind == "coarse" else 9
+            coded = [QueryCodes.against_elements(query, self._bits) for query in queries]
         self._codes = np.concatenate([one.codes for one in coded])
         self._start = np.concatenate([one.start for one in coded])
         self._terms = np.concatenate([one.terms for one in coded], axis=1)
-        self._wanted = np.concatenate([query.wanted for query in queries]).astype(np.float32)
-        self._shift = np.concatenate([query.row_shift for query in queries]).astype(np.float32)
         owner = np.repeat(np.arange(len(queries)), [len(one.codes) for one in coded])
         logistic = queries[0].logistic  # queries of one search have the same
         # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
@@ -423,21 +394,14 @@ class CodedQueries:
 
     def arguments(self, segment: Segment) -> tuple[Any, ...]:
         """Return the arguments of the scan kernel for a segment, up to the blocks."""
-        terms, fine, starts = self._terms, (NOTHING, NOTHING), NO_BLOCKS
+        fine, starts = (NOTHING, NOTHING), NO_BLOCKS
         if self._kind == "sets":
             codes, norms = segment.hot("set_codes"), segment.hot("set_scales")
             wide = -1 if self._bits == 1 else len(codes)
-        elif self._kind == "lists":
-            codes, norms = segment.array("list_codes"), segment.array("list_factors")
-            wide = len(codes)
         else:
-            names = ("bit_codes", "bit_factors") if self._bits == 1 else ("codes", "code_norms")
-            codes, norms = segment.hot(names[0]), segment.hot(names[1])
+            codes, norms = segment.hot("codes"), segment.hot("code_norms")
             starts, wide = segment.array("row_start"), segment.file.info["first_wide"]
         if self._kind == "fine":
             fine = segment.hot("fine_codes"), segment.hot("fine_norms")
-        if self._kind in ("bits", "lists"):
-            terms = terms.copy()
-            terms[2] = self._wanted @ segment.array("bit_centre") + self._shift
         place = starts, wide, codes.shape[1]
-        return (self._bits, codes, norms, *fine, *place, self._codes, self._start, terms, *self._shares)
+        return (self._bits, codes, norms, *fine, *place, self._codes, self._start, self._terms, *self._shares)

@@ -17,15 +17,15 @@ from setnet.engine.codes import ElementCodes, write_sets
 from setnet.engine.columns import Column, merged_column
 from setnet.engine.conditions import Condition, Value
 from setnet.engine.kernels.lanes import LANES
-from setnet.engine.lists import SMALLEST_LISTED, write_lists
+from setnet.engine.lists import write_lists
 from setnet.engine.segment_file import (
     SegmentFile,
     SegmentFileWriter,
     expected_arrays,
+    item_fault,
     lane_fault,
     offsets_fault,
     sequence_fault,
-    slot_fault,
 )
 from setnet.engine.settings import SetSpec, Shape
 from setnet.errors import StorageError
@@ -66,10 +66,10 @@ def _joined(texts: Sequence[str]) -> Texts:
     return np.concatenate([[0], ends]), np.frombuffer(data, np.uint8)
 
 
-CODE_ARRAYS = ("lane_rows", "row_start", "codes", "code_norms", "fine_codes", "fine_norms", "bit_centre",
-               "bit_codes", "bit_factors")  # fmt: skip
-ROW_ARRAYS = ("codes", "code_norms", "fine_codes", "fine_norms", "bit_codes", "bit_factors")
-LIST_ARRAYS = ("list_centres", "list_start", "list_codes", "list_factors", "list_lanes")
+CODE_ARRAYS = ("lane_rows", "row_start", "codes", "code_norms", "fine_codes", "fine_norms")
+ROW_ARRAYS = ("codes", "code_norms", "fine_codes", "fine_norms")
+LIST_ARRAYS = ("list_rows", "list_row_factors", "list_centres", "list_half_squares", "list_start",
+               "list_codes", "list_factors", "list_items", "list_recall")  # fmt: skip
 ROWS = 65536  # elements looked at together by `problems`
 Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
 
@@ -167,19 +167,24 @@ class Segment:
             self.array("lane_rows")  # and with it the heights of all blocks
             rows = int(self.array("row_start")[-1])
             return None if length == rows else f"{length} rows, not {rows}"
-        if name in ("list_start", "list_factors", "list_lanes"):
+        if name in ("list_half_squares", "list_start", "list_factors", "list_items"):
             return self._list_fault(name, length)
         return "it is empty" if name == "row_start" and not length else None
 
     def _list_fault(self, name: str, length: int) -> str | None:
         blocks = len(self.array("list_codes"))
-        lists = len(self.array("list_centres"))
-        rows = {"list_start": lists + 1, "list_factors": blocks, "list_lanes": blocks * LANES}[name]
+        lists = len(self.array("list_centres")) * LANES
+        rows = {
+            "list_half_squares": lists,
+            "list_start": lists + 1,
+            "list_factors": blocks,
+            "list_items": blocks * LANES,
+        }[name]
         if length != rows:
             return f"{length} rows, not {rows}"
         if name == "list_start":
             return offsets_fault(self.file.array(name), blocks)
-        return slot_fault(self.file.array(name), self.array("lane_rows")) if name == "list_lanes" else None
+        return item_fault(self.file.array(name), self.counts) if name == "list_items" else None
 
     def problems(self) -> list[str]:
         """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
@@ -302,10 +307,10 @@ Piece = tuple[int, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, 
 Cut = tuple[NDArray[np.int64], NDArray[Any]]  # where each row's members begin, and the members of all rows
 
 
-def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool | None = None) -> int:
+def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool = False) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
-    It has inverted lists if ``lists`` says so, or is None and there are many items.
+    It has inverted lists if ``lists`` says so.
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
     """
     rows = _Rows(parts)
@@ -323,8 +328,8 @@ def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool |
             stored = writer.read_back("elements")
             codes = codes or ElementCodes(stored, rows.offsets)
             info.update(codes.write(writer))
-            if lists or (lists is None and len(rows.seq) >= SMALLEST_LISTED):
-                write_lists(writer, codes.layout, rows.offsets)
+            if lists:
+                write_lists(writer, rows.offsets)
         if shape.sets is not None:
             info.update(write_sets(writer, rows.sets(shape.sets), shape.sets))
         return writer.finish(info)

@@ -20,9 +20,9 @@ from numpy.typing import DTypeLike, NDArray
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads
 from setnet.engine.kernels.lanes import LANES, PANEL
+from setnet.engine.lists import DEPTHS, PROBES, code_units
 from setnet.engine.settings import Shape
 from setnet.errors import StorageError, VersionError
-from setnet.heads.bit_codes import code_bits
 from setnet.system import total_memory
 
 ALIGN = 64
@@ -381,7 +381,7 @@ Expected = tuple[str, tuple[int | None, ...]]  # dtype, and sizes; None where an
 def expected_arrays(info: Mapping[str, Any], shape: Shape) -> dict[str, Expected]:
     """Return dtype and shape of every array that a segment can have, by what its footer says of it."""
     items, elements = info["items"], info["elements"]
-    panels = -(-shape.dim // PANEL)
+    panels, units = -(-shape.dim // PANEL), code_units(shape.dim)
     found: dict[str, Expected] = {
         "seq": ("int64", (items,)),
         "offsets": ("int64", (items + 1,)),
@@ -394,14 +394,15 @@ def expected_arrays(info: Mapping[str, Any], shape: Shape) -> dict[str, Expected
         "code_norms": ("uint16", (None, 3, LANES)),
         "fine_codes": ("uint8", (None, panels * 4, LANES, 4)),
         "fine_norms": ("uint16", (None, LANES)),
-        "bit_centre": ("float32", (shape.dim,)),
-        "bit_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
-        "bit_factors": ("uint16", (None, LANES)),
-        "list_centres": ("float32", (None, shape.dim)),
+        "list_rows": ("uint8", (elements, units * 4)),
+        "list_row_factors": ("uint16", (elements,)),
+        "list_centres": ("uint8", (None, 2 * units, LANES, 4)),
+        "list_half_squares": ("float32", (None,)),
         "list_start": ("int64", (None,)),
-        "list_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
+        "list_codes": ("uint8", (None, units, LANES, 4)),
         "list_factors": ("uint16", (None, LANES)),
-        "list_lanes": ("int32", (None,)),
+        "list_items": ("int32", (None,)),
+        "list_recall": ("float32", (len(DEPTHS), len(PROBES))),
     }
     for i in range(len(info["columns"])):
         found[f"column_{i}_numbers"] = ("int32", (items,))
@@ -472,15 +473,17 @@ def lane_fault(
     return None
 
 
-def slot_fault(slots: NDArray[np.int32], lane_rows: NDArray[np.int32]) -> str | None:
-    """Return why slots of inverted lists, -1 for an empty one, do not name lanes that hold an item.
+def item_fault(items: NDArray[np.int32], counts: NDArray[np.int64]) -> str | None:
+    """Return why slots of inverted lists, -1 for an empty one, do not name each element's item.
 
-    >>> slot_fault(np.array([1, -1]), np.array([-1, 0])), slot_fault(np.array([0]), np.array([-1, 0]))
-    (None, 'a slot names an empty lane')
+    >>> item_fault(np.array([1, -1, 1]), np.array([0, 2])), item_fault(np.array([0, 1]), np.array([0, 2]))
+    (None, 'the items are not named as often as they have elements')
     """
-    if slots.min(initial=-1) < -1 or slots.max(initial=-1) >= len(lane_rows):
-        return f"lanes {slots.min()} to {slots.max()} are named of {len(lane_rows)}"
-    return "a slot names an empty lane" if (lane_rows[slots[slots >= 0]] < 0).any() else None
+    if items.min(initial=-1) < -1 or items.max(initial=-1) >= len(counts):
+        return f"items {items.min()} to {items.max()} are named of {len(counts)}"
+    if np.array_equal(np.bincount(items[items >= 0], minlength=len(counts)), counts):
+        return None
+    return "the items are not named as often as they have elements"
 
 
 T = TypeVar("T")

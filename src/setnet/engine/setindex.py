@@ -251,8 +251,9 @@ class SetIndex:
         Parameters
         ----------
         lists
-            Whether to make the inverted lists that ``fast`` search with ``probes`` reads (22 bytes per
-            element of 128 dimensions); by default in segments of two million items.
+            Whether to make the inverted lists that ``fast`` search reads (140 bytes per element of 128
+            dimensions); by default in segments of 500,000 items. Items added later are in no list, and
+            ``fast`` scores all of them, until the next time.
         """
         self._writable().compact(lists)
 
@@ -279,8 +280,10 @@ class SetIndex:
             How many hits at most. With ``at_least``, a ``k`` of the index's length costs little: items that
             cannot match are not scored.
         mode
-            ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a
-            pass over what ``first`` names, then the best ``candidates`` re-ranked exactly.
+            ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``:
+            the same scores, of the items that inverted lists hold near the query or, with ``first="sets"``,
+            of those with the best set vectors. Without lists, or where they would take longer, it is
+            ``"exact"``.
         **options
             ``where``, ``at_least``, ``only``, ``without`` and the others of `SearchOptions`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,6 +127,17 @@ class Snapshot:
             out = rows < 0 if dead is None else (rows < 0) | dead[rows]
             excluded.append(np.flatnonzero(out) + at)
         return LaneTable(start, lane_rows, np.concatenate(excluded), in_order)
+
+    @cached_property
+    def unlisted(self) -> tuple[Snapshot, list[int]]:
+        """The segments without inverted lists as a snapshot of their own, and their numbers in this one."""
+        numbers = [s for s, segment in enumerate(self.segments) if not segment.listed]
+        part = copy(self)
+        for name in ("elements", "sets", "unlisted"):  # of all segments
+            part.__dict__.pop(name, None)
+        part.segments, part.dead = [self.segments[s] for s in numbers], [self.dead[s] for s in numbers]
+        part._masks = {}
+        return part, numbers
 
     def set_norms(self) -> tuple[float, float]:
         """Return the largest norms of a set vector's residual and code, in units of their scale."""

@@ -27,6 +27,7 @@ from setnet.engine.files import (
     restrict_with_notice,
     segment_path,
 )
+from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
 from setnet.engine.segment import Batch, Source, write_segment
 from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
@@ -296,7 +297,7 @@ class Writer:
         self,
         parts: Sequence[tuple[Source, NDArray[np.int64]]],
         snapshot: Snapshot,
-        lists: bool | None = None,
+        lists: bool = False,
     ) -> int:
         """Write a segment, enter it and return its number.
 
@@ -312,7 +313,7 @@ class Writer:
         sync_folder(path.parent)
         return int(number)
 
-    def merge(self, snapshot: Snapshot, which: Sequence[int], lists: bool | None = None) -> None:
+    def merge(self, snapshot: Snapshot, which: Sequence[int], lists: bool | None = False) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
         old = [snapshot.segments[s] for s in which]
         for segment in old:  # new checksums must not cover damage
@@ -321,6 +322,8 @@ class Writer:
         with self._changing() as change:
             change["dropped"] = [segment.number for segment in old]
             self.catalog.drop_segments(change["dropped"])
+            if lists is None:
+                lists = sum(len(rows) for _, rows in parts) >= SMALLEST_LISTED
             change["added"] = [self._write(parts, snapshot, lists)] if parts else []
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
@@ -367,7 +370,9 @@ class Writer:
     def _is_stale(snapshot: Snapshot, s: int, lists: bool | None) -> bool:
         """Whether a segment holds deleted items, or has lists or none where it should not."""
         segment = snapshot.segments[s]
-        other = segment.coded and lists not in (None, segment.listed)
+        if lists is None:
+            lists = segment.listed or len(segment) >= SMALLEST_LISTED
+        other = segment.coded and lists != segment.listed
         return other or snapshot.dead[s] is not None
 
     def shrink(self) -> None:

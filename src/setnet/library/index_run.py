@@ -265,7 +265,7 @@ class IndexRun:
             removed, vanished = len(vanished), []
         if self._index.stats().segments > MAX_SEGMENTS:
             self.show("tidying up", self._counts["done"], len(work))
-            self._index.compact()
+            self._index.compact(lists=False)
         return self._report(scan, vanished, removed, interrupted)
 
     def _may_prune(self, gone: int) -> bool:

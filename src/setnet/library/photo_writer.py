@@ -78,7 +78,7 @@ class PhotoWriter:
             refresh_groups(db)
         if unknown:
             self._index.delete([item.id for item in unknown])
-            self._index.compact()
+            self._index.compact(lists=False)
         return unknown
 
     def _strip_forgotten(self) -> None:
@@ -112,7 +112,7 @@ class PhotoWriter:
             shutil.rmtree(library / REEMBEDDED)
         (library / VLADS).unlink(missing_ok=True)
         delete_stale(library / THUMBNAILS, self._catalog)  # a server that is making one looks again
-        self._index.compact()  # deletions in segments are marks until then
+        self._index.compact(lists=False)  # deletions in segments are marks until then
         self._database.erase_traces()
 
     def store(self, results: Sequence[PhotoResult]) -> list[int]:

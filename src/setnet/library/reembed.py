@@ -230,7 +230,7 @@ class _ReembedRun:
             store_in_batches(results, batch, take, flush, options)
         if made.index.stats().segments > MAX_SEGMENTS:
             self._show("tidying up", len(ids), len(ids))
-            made.index.compact()
+            made.index.compact(lists=False)
 
     def _photos(self, ids: Sequence[int]) -> Iterator[LibraryPhoto]:
         for start in range(0, len(ids), BATCH_PHOTOS):

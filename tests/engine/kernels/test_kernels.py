@@ -22,7 +22,6 @@ from setnet.engine.query import Examples, Query, Scoring
 from setnet.engine.scan import QueryCodes
 from setnet.errors import InvalidInputError
 from setnet.heads import codec
-from setnet.heads.bit_codes import BitCodec, code_bits
 from setnet.heads.logistic import Logistic
 
 NOTHING = np.empty(0, np.uint8)
@@ -95,42 +94,6 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     if dim >= 20:
         assert np.median(tighter - truth) < 0.05 * size, "the bound is too loose to be of use"
         assert (tighter <= wider).mean() > 0.9
-
-
-@compiled
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
-@pytest.mark.parametrize("dim", [1, 100, 128, 200])
-def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
-    """The tables' numbers add up to the codec's own estimates, but for their rounding."""
-    rng = np.random.default_rng(size * 1000 + dim)
-    counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
-    offsets, elements, layout, _ = packed(rng, counts, dim)
-    slots = lanes.slots(layout, offsets, 0, layout.blocks)
-    codes_of = BitCodec(elements.mean(axis=0))
-    codes, factors = codes_of.encode(elements[slots.reshape(-1)])
-    stored = np.ascontiguousarray(codes.reshape(len(slots), 16, -1).swapaxes(1, 2))
-    query = query_of(rng, size, dim)
-    wanted = query.rows[:size, :dim].astype(np.float32)
-    q = QueryCodes.estimating(query)
-    q.terms[reference.SHIFT] = wanted @ codes_of.centre
-    args: Any = (1, stored, factors.reshape(-1, 16), NOTHING, NOTHING, layout.row_start, layout.first_wide,
-            stored.shape[1], q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
-            np.arange(layout.blocks))  # fmt: skip
-    expected, found = np.empty((2, layout.blocks * 16), np.float32)
-    scan_plainly(*args, expected, 0, len(expected))
-    backend.kernels.scan(*args, found, 0, len(found))
-    used = layout.lane_rows >= 0
-    np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
-    some = np.array([5, 1, 2, 3, 0])
-    chosen, same = np.empty((2, 2 + 16 * len(some)), np.float32)
-    for scan, out in ((backend.kernels.scan, chosen), (scan_plainly, same)):
-        scan(*args[:-1], some, out, 2, len(out), True)
-    np.testing.assert_array_equal(chosen[2:], found.reshape(-1, 16)[some].reshape(-1))
-    np.testing.assert_allclose(same[2:], chosen[2:], rtol=3e-6, atol=1e-8)
-    estimates = codes_of.estimates(*codes_of.encode(elements), wanted)
-    best = [estimates[offsets[item] : offsets[item + 1]].max(axis=0) for item in layout.lane_rows[used]]
-    plain = query.logistic.probability(np.stack(best)).sum(axis=1)
-    np.testing.assert_allclose(found[used], plain, atol=0.02 * size * query.logistic.w / 4)
 
 
 @compiled
@@ -251,30 +214,6 @@ def test_greedy_matches_of_nothing_and_of_what_is_no_table() -> None:
     assert greedy_matches(np.empty((0, 2, 4))).shape == (0, 2)
     with pytest.raises(InvalidInputError, match=r"\(5,\)"):
         greedy_matches(np.ones(5))
-
-
-@compiled
-@pytest.mark.parametrize("precision", ["float32", "float16"])
-@pytest.mark.parametrize("dim", [3, 64, 100, 128, 200, 1500])
-def test_pack_bits(precision: str, dim: int) -> None:
-    """The compiled rotation and the codec's agree in every sign that rounding does not decide."""
-    rng = np.random.default_rng(dim)
-    rows = rng.normal(size=(300, dim)).astype(precision)
-    rows[7, : dim // 2] *= np.asarray(1e-6, precision)  # subnormal halves
-    centre = rows.astype(np.float32).mean(axis=0)
-    slots = rng.integers(-1, 300, (25, 16))
-    width = code_bits(dim) // 8
-    codes, factors = np.empty((2, 25, width, 16), np.uint8), np.empty((2, 25, 16), np.uint16)
-    for kernels, c, f in zip((reference, backend.kernels), codes, factors, strict=True):
-        half = int(precision == "float16")
-        kernels.pack_bits(rows, half, dim, slots, centre, BitCodec.steps(dim), c, f)
-    rotated = BitCodec.rotated(rows[np.maximum(slots, 0).reshape(-1)].astype(np.float32) - centre)
-    undecided = (np.abs(rotated) < 1e-5).reshape(25, 16, -1).swapaxes(1, 2)
-    differ = np.unpackbits(codes[0] ^ codes[1], axis=1, bitorder="little").astype(bool)
-    assert not (differ & ~undecided).any()
-    np.testing.assert_allclose(factors[1].astype(int), factors[0].astype(int), atol=1)  # of 1 / 128
-    assert not codes[1].swapaxes(1, 2)[slots < 0].any()
-    assert not factors[1][slots < 0].any()
 
 
 @given(st.lists(st.binary(max_size=400), max_size=4), st.integers(1, 300))

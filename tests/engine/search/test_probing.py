@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.engine import SearchOptions, probe
+from setnet.engine.probe import probe_lists
+from setnet.engine.query import Query
 from setnet.errors import InvalidInputError
 
 
@@ -34,33 +35,46 @@ def pair(world: Any, a: int, b: int) -> Any:
 
 def test_every_element_is_in_one_list(index: SetIndex) -> None:
     (segment,) = index._reader.snapshot().segments
-    slots = segment.array("list_lanes")
-    rows = segment.lane_rows[slots[slots >= 0]]
-    np.testing.assert_array_equal(np.bincount(rows, minlength=len(segment)), segment.counts)
+    rows = segment.array("list_items")
+    np.testing.assert_array_equal(np.bincount(rows[rows >= 0], minlength=len(segment)), segment.counts)
+    assert len(segment.array("list_half_squares")) > 50
     assert index.check().ok
 
 
-def test_with_all_lists_it_finds_what_the_codes_of_all_elements_find(
+def test_hits_have_exact_scores_and_say_what_share_of_the_best_they_are(
     level: str, index: SetIndex, world: Any
 ) -> None:
-    for a, b in ((3, 4), (10, 2000)):
-        query = pair(world, a, b)
-        several: list[SearchOptions] = [{}, {"at_least": 2}, {"candidates": 400}]
-        for options in several:
-            hits = [
-                index.search(query, k=10, mode="fast", **options | SearchOptions(probes=probes))
-                for probes in (0, 4096)
-            ]
-            assert hits[0] == hits[1]
+    query = pair(world, 3, 4)
+    exact = {hit.id: hit for hit in index.search(query, k=6000)}
+    hits = index.search(query, k=10, mode="fast")
+    assert hits.how.endswith("lists for each example")
+    assert hits.recall is not None
+    assert 0.95 <= hits.recall < 1
+    assert hits[:3].recall == hits.first(2).recall == hits.recall
+    assert all(hit == exact[hit.id] for hit in hits)
+    assert (index.search(query).how, index.search(query).recall) == ("exact", 1.0)
 
 
-def test_a_few_lists_hold_the_items_that_matter(index: SetIndex, world: Any) -> None:
-    found = []
-    for i in range(0, 60, 2):
-        query = pair(world, i, i + 1)
-        best = {hit.id for hit in index.search(query, k=5)}
-        found.append(len(best & {hit.id for hit in index.search(query, k=5, mode="fast")}) / 5)
-    assert np.mean(found) > 0.95
+def test_the_recall_wanted_is_the_recall_found(index: SetIndex, world: Any) -> None:
+    queries = [pair(world, i, i + 1) for i in range(0, 120, 2)]
+    best = [set(index.search(query, k=40).ids) for query in queries]
+    shares = []
+    for recall in (0.6, 0.95):
+        found = [index.search(query, k=40, mode="fast", recall=recall) for query in queries]
+        shares.append(np.mean([len(b & set(hits.ids)) / 40 for b, hits in zip(best, found, strict=True)]))
+        assert shares[-1] > recall - 0.07
+        assert all(hits.how != "exact" for hits in found)
+    assert shares[0] < shares[1]
+
+
+def test_where_lists_would_take_longer_everything_is_scored(index: SetIndex, world: Any) -> None:
+    """A query of many elements, a k beyond measurements, few open items, a recall nobody can promise."""
+    every = np.concatenate([elements[:1] for elements in world.items.values() if len(elements)])
+    assert index.search(every[:40], k=10, mode="fast").how == "exact"
+    assert index.search(every[:2], k=3000, mode="fast").how == "exact"
+    assert index.search(every[:2], k=10, mode="fast", recall=1.0).how == "exact"
+    assert index.search(every[:2], k=10, mode="fast", only=True).how == "exact"
+    assert index.search(every[:2], k=10, mode="fast", only=True) == index.search(every[:2], k=10, only=True)
 
 
 def test_an_element_is_found_in_the_list_that_holds_it(tmp_path: Path) -> None:
@@ -72,26 +86,14 @@ def test_an_element_is_found_in_the_list_that_holds_it(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", dim=16, head="none") as index:
         index.add(names, rows, np.ones(len(rows), np.int64))
         index.compact(lists=True)
-        some = range(0, len(rows), 50)
-        found = [index.search(rows[i : i + 1], k=4000, mode="fast", probes=1) for i in some]
-    assert all(str(i) in {hit.id for hit in hits} for i, hits in zip(some, found, strict=True))
-
-
-def test_few_lists_are_few_elements(index: SetIndex, world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-
-    def scan(snapshot: Any, segment: Any, query: Any, blocks: Any) -> Any:
-        read.append(len(blocks) * 16)
-        return plain(snapshot, segment, query, blocks)
-
-    plain = probe.read_lists
-    monkeypatch.setattr(probe, "read_lists", scan)
-    index.search(pair(world, 1, 2), k=5, mode="fast", probes=2)
-    lists = len(index._reader.snapshot().segments[0].array("list_centres"))
-    largest = np.diff(index._reader.snapshot().segments[0].array("list_start")).max() * 16
-    assert len(read) == 1
-    assert read[0] <= 2 * 2 * largest
-    assert lists > 50
+        snapshot = index._reader.snapshot()
+        items = snapshot.segments[0].array("list_items")
+        assert np.bincount(items[items >= 0]).tolist() == [1] * len(rows)
+        for i in range(0, len(rows), 50):
+            query = Query.of(rows[i : i + 1], 16, index.logistic, k=2000)
+            found, _ = probe_lists(snapshot.segments[0], query, 1, None)
+            assert i in found
+            assert len(found) < len(rows) / 2
 
 
 def test_new_items_deletions_and_conditions_count(index: SetIndex, world: Any) -> None:
@@ -107,6 +109,7 @@ def test_new_items_deletions_and_conditions_count(index: SetIndex, world: Any) -
     assert [hit.id for hit in index.search(query, k=4, mode="fast")] == ["new", *names[1:]]
 
 
-def test_a_number_of_probes_that_is_none_is_refused(index: SetIndex, world: Any) -> None:
-    with pytest.raises(InvalidInputError, match="probes"):
-        index.search(pair(world, 1, 2), mode="fast", probes=-1)
+@pytest.mark.parametrize("recall", [0.0, 1.5, -1])
+def test_a_recall_that_is_no_share_is_refused(index: SetIndex, world: Any, recall: float) -> None:
+    with pytest.raises(InvalidInputError, match="recall"):
+        index.search(pair(world, 1, 2), mode="fast", recall=recall)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels.lanes import LANES, PANEL, interleave
 from setnet.engine.kernels.linkage_reference import linkage as linkage
+from setnet.engine.kernels.lists_reference import search_lists as search_lists
 from setnet.heads import codec
 from setnet.heads.bit_codes import BitCodec
 

@@ -17,7 +17,6 @@ from setnet.engine import writer
 from setnet.engine.segment import Segment, write_segment
 from setnet.engine.segment_file import Prefetch
 from setnet.engine.writer import BELOW
-from setnet.heads.bit_codes import BitCodec
 
 DIM = 20
 
@@ -72,22 +71,6 @@ def test_a_merged_segment_is_what_writing_all_at_once_gives(
         query = [sets[i][:1] for i in (3, 11)]
         for mode in ("exact", "fast"):
             assert parts.search(query, k=40, mode=mode) == whole.search(query, k=40, mode=mode)
-
-
-def test_estimates_from_merged_codes_are_as_good_as_new_ones(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    drifting = rng.normal(size=(1200, 128)) + np.linspace(0, 2, 1200)[:, None]  # each batch has its own mean
-    rows = (drifting / np.linalg.norm(drifting, axis=1, keepdims=True)).astype(np.float32)
-    with SetIndex.create(tmp_path / "i", 128) as index:
-        for at in range(0, 1200, 400):
-            index.add([f"{i}" for i in range(at, at + 400)], rows[at : at + 400], np.ones(400, int))
-        index.compact()
-        segment = only_segment(index)
-        codec = BitCodec(segment.array("bit_centre"))
-        codes = segment.array("bit_codes").swapaxes(1, 2).reshape(-1, 16)
-        estimates = codec.estimates(codes, segment.array("bit_factors").reshape(-1), rows[::50])
-        truth = rows[segment.lane_rows] @ rows[::50].T
-        assert np.abs(estimates - truth).std() < 0.08
 
 
 @pytest.fixture

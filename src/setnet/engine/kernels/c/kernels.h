@@ -82,6 +82,8 @@ typedef void (*scan_function)(const Codes *, const Query *, const int64_t *block
 /* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
 typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
 
+typedef struct ListKernels ListKernels; /* see lists.h */
+
 /* The kernels of an instruction set. */
 typedef struct {
   const char *name;
@@ -89,6 +91,7 @@ typedef struct {
   scan_function scan1, scan1_rows;          /* bits, bits row by row */
   scan_function least5;                     /* five bits: whether all elements may be matched */
   collect_function collect;
+  const ListKernels *lists;
 } Kernels;
 
 extern const Kernels LEVELS[]; /* slowest first */

@@ -5,6 +5,7 @@
 #include "checksum.h"
 #include "kernels.h"
 #include "linkage.h"
+#include "lists.h"
 #include "mapped.h"
 #include "match.h"
 #include "pack.h"
@@ -212,6 +213,47 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   return PyLong_FromLongLong(found);
 }
 
+static PyObject *py_search_lists(PyObject *self, PyObject *args) {
+  Py_buffer centres, half_squares, start, codes, factors, list_items, offsets, rows, row_factors, is_open;
+  Py_buffer query, middle, step, least, first_row, shift, items, scores, read;
+  long long units, probes, wanted, candidates;
+  int combine;
+  double w, threshold;
+  if (!PyArg_ParseTuple(args, "Ly*y*y*y*y*y*y*y*y*y*y*y*y*y*y*iy*ddLLLw*w*w*", &units, &centres, &half_squares, &start,
+                        &codes, &factors, &list_items, &offsets, &rows, &row_factors, &is_open, &query, &middle, &step,
+                        &least, &first_row, &combine, &shift, &w, &threshold, &probes, &wanted, &candidates, &items, &scores,
+                        &read))
+    return NULL;
+  const int64_t lists = start.len / 8 - 1, blocks = lists < 1 ? 0 : ((int64_t *)start.buf)[lists];
+  const int64_t n = offsets.len / 8 - 1, elements = n < 1 ? 0 : ((int64_t *)offsets.buf)[n];
+  const int64_t queried = step.len / 4, size = first_row.len / 8 - 1;
+  const Lists l = {units, lists, centres.buf, half_squares.buf, start.buf, codes.buf, factors.buf, list_items.buf,
+                   offsets.buf, rows.buf, row_factors.buf, is_open.len ? is_open.buf : NULL};
+  const ListQuery q = {queried, size, first_row.buf, combine, query.buf, middle.buf, step.buf, least.buf, shift.buf,
+                       (float)w, (float)threshold};
+  const Effort effort = {probes, wanted, candidates};
+  int64_t found = 0;
+  if (units < 4 || units % 4 || lists < 1 || lists % LANES || centres.len != lists * 2 * units * 4 ||
+      half_squares.len != lists * 4 || codes.len != blocks * units * LINE || factors.len != blocks * LANES * 2 ||
+      list_items.len != blocks * LANES * 4 || rows.len != elements * units * 4 || row_factors.len != elements * 2 ||
+      (is_open.len && is_open.len != n) || queried < 1 || query.len != queried * 2 * units * 4 ||
+      middle.len != queried * 4 || least.len != queried * 4 || size < 1 || ((int64_t *)first_row.buf)[size] != queried || shift.len != size * 4 ||
+      probes < 1 || wanted < 1 || candidates < 1 || items.len < candidates * 8 || scores.len < candidates * 4 ||
+      read.len < 16) {
+    PyErr_SetString(PyExc_ValueError, "search_lists: arrays that do not fit each other");
+  } else {
+    Py_BEGIN_ALLOW_THREADS found = search_lists(&l, &q, &effort, kernels->lists, items.buf, scores.buf, read.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&centres), PyBuffer_Release(&half_squares), PyBuffer_Release(&start), PyBuffer_Release(&codes);
+  PyBuffer_Release(&factors), PyBuffer_Release(&list_items), PyBuffer_Release(&offsets), PyBuffer_Release(&rows);
+  PyBuffer_Release(&row_factors), PyBuffer_Release(&is_open), PyBuffer_Release(&query), PyBuffer_Release(&middle);
+  PyBuffer_Release(&step), PyBuffer_Release(&least), PyBuffer_Release(&first_row), PyBuffer_Release(&shift);
+  PyBuffer_Release(&items), PyBuffer_Release(&scores), PyBuffer_Release(&read);
+  if (PyErr_Occurred()) return NULL;
+  return found < 0 ? PyErr_NoMemory() : PyLong_FromLongLong(found);
+}
+
 /* Whether offsets cut an array of so many numbers, each of which is below n, into n parts. */
 static int is_sound(const Py_buffer *offsets, const Py_buffer *numbers, int64_t n) {
   const int64_t *start = offsets->buf, count = numbers->len / 4;
@@ -342,6 +384,7 @@ static PyMethodDef METHODS[] = {
     {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
     {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
+    {"search_lists", py_search_lists, METH_VARARGS, "Items with the most promising elements, by inverted lists."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"unwatch", py_unwatch, METH_O, "Forget a map, before it is unmapped."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
