@@ -74,7 +74,7 @@ class Scan:
 
     def _leave_open(self, is_open: NDArray[np.bool_]) -> None:
         """Close all lanes but these."""
-        self._highest = np.where(is_open, np.float32(np.inf), np.float32(-1.0))
+        self._highest = np.float32(1e30) * is_open - np.float32(1.0)  # `np.where` takes twenty times as long
         for s, (first, end) in enumerate(pairwise(self.table.start.tolist())):
             if len(self._blocks[s]):
                 lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)

@@ -4,6 +4,7 @@
 #if HAVE_X86
 #define TARGET512 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
 #define AVX512 __attribute__((target(TARGET512), always_inline)) static inline
+#define ROWS 8 /* of a query against which codes are held at a time: the work of unpacking a line is shared */
 #define AVX512_ENTRY __attribute__((target(TARGET512)))
 
 AVX512 __m512 exp512(__m512 x) {
@@ -34,7 +35,7 @@ AVX512 __m512i broadcast4_512(const int8_t *p) { return _mm512_set1_epi32(*(cons
 AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
                            __m512i *sum) {
   const __m512i low = _mm512_set1_epi8(15);
-  __m512i odd[4];
+  __m512i odd[ROWS];
   for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g++) {
     __m512i x = _mm512_loadu_si512(row + g * LINE);
@@ -51,7 +52,7 @@ AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *cod
 /* the same for bytes: so little work to a line that the hardware's own prefetching keeps up and ours disturbs it */
 AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
                          __m512i *sum) {
-  __m512i odd[4];
+  __m512i odd[ROWS];
   for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   int64_t g = 0;
   for (; g + 2 <= groups; g += 2) {
@@ -72,7 +73,7 @@ AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
 AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
                          __m512i *sum) {
   const __m512i low = _mm512_set1_epi8(15), fifth = _mm512_set1_epi8(16);
-  __m512i odd[4];
+  __m512i odd[ROWS];
   for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, code += PANEL) {
     const __m512i all = _mm512_loadu_si512(row);
@@ -101,11 +102,11 @@ AVX512 __m512 upper_halves512(const uint16_t *stored) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)stored)), 16));
 }
 
-/* similarities, or their upper bounds, of row r's lanes to `count` (1..4) query rows; bits is 8, 4, 5 or 9 */
+/* similarities, or their upper bounds, of row r's lanes to `count` (1..ROWS) query rows; bits is 8, 4, 5 or 9 */
 AVX512 void similarities512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, int bits, __m512 *s) {
   const uint8_t *row = c->codes + r * c->groups * LINE;
   const int8_t *code = q->codes + p * q->stride;
-  __m512i sum[4];
+  __m512i sum[ROWS];
   for (int i = 0; i < count; i++) sum[i] = bits == 9 ? _mm512_setzero_si512() : _mm512_set1_epi32(q->start[p + i]);
   if (bits == 8) bytes_avx512(row, c->groups, code, q->stride, count, sum);
   if (bits == 4) nibbles_avx512(row, c->groups, code, q->stride, count, sum);
@@ -134,10 +135,10 @@ AVX512 void similarities512(const Codes *c, const Query *q, int64_t r, int64_t p
   }
 }
 
-/* the shares of `count` (1..4) query rows starting at p in the bounds of a block */
+/* the shares of `count` (1..ROWS) query rows starting at p in the bounds of a block */
 AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int count, int bits, float *bounds,
                          int64_t apart) {
-  __m512 best[4], s[4];
+  __m512 best[ROWS], s[ROWS];
   for (int i = 0; i < count; i++) best[i] = _mm512_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
   for (int64_t r = row_of(c, block); r < end; r++) {
@@ -153,7 +154,7 @@ AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t 
 }
 
 AVX512 __m512 most512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, __m512 most) {
-  __m512 s[4];
+  __m512 s[ROWS];
   similarities512(c, q, r, p, count, 5, s);
   for (int i = 0; i < count; i++) most = _mm512_max_ps(most, _mm512_sub_ps(s[i], _mm512_set1_ps(q->least[p + i])));
   return most;
@@ -182,6 +183,7 @@ AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, i
                         int bits) {
   for (int64_t i = 0; i < n; i++) {
     int64_t p = 0;
+    for (; p + ROWS <= q->rows; p += ROWS) block_avx512(c, q, blocks[i], p, ROWS, bits, bounds, apart);
     for (; p + 4 <= q->rows; p += 4) block_avx512(c, q, blocks[i], p, 4, bits, bounds, apart);
     if (q->rows - p == 3) block_avx512(c, q, blocks[i], p, 3, bits, bounds, apart);
     if (q->rows - p == 2) block_avx512(c, q, blocks[i], p, 2, bits, bounds, apart);
