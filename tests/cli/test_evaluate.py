@@ -57,7 +57,7 @@ def test_command_runs_continues_and_reports(tmp_path: Path) -> None:
     )
     page = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert page.exit_code == 0
-    assert (tmp_path / "report.html").is_file()
+    assert "Stress test" in (tmp_path / "report.md").read_text()
 
 
 def test_other_bad_input(tmp_path: Path) -> None:

@@ -175,14 +175,9 @@ def compare(
 @app.command()
 def report(
     folder: Annotated[Path, argument("DIR", "Folder with the JSON files of experiments.")],
-    out: Annotated[Path | None, option("[default: DIR/report.html]", metavar="FILE.html")] = None,
-    markdown: Annotated[
-        Path | None, option("Also put tables and plots into this page.", metavar="FILE.md")
-    ] = None,
+    out: Annotated[Path | None, option("[default: DIR/report.md]", metavar="FILE.md")] = None,
 ) -> None:
-    """Build one self-contained page from all results in a folder."""
-    from setnet.evaluate import write_markdown, write_page
+    """Put all results in a folder into one Markdown page, with plots in a folder beside it."""
+    from setnet.evaluate import write_report
 
-    typer.echo(str(write_page(folder, out or folder / "report.html")))
-    if markdown is not None:
-        typer.echo(str(write_markdown(folder, markdown)))
+    typer.echo(str(write_report(folder, out or folder / "report.md")))

@@ -1,7 +1,7 @@
 """The paper's experiments, a module each, and what they are measured with.
 
 A module such as `stress` has ``Settings``, ``run(settings)`` that returns a `Record`, and ``tables(record)``.
-`tables_of`, `plots_of` and `compare_with_paper` show any record, `write_page` a folder of them.
+`tables_of`, `plots_of` and `compare_with_paper` show any record, `write_report` a folder of them.
 
 >>> from pathlib import Path
 >>> from setnet.evaluate import stress
@@ -56,8 +56,7 @@ __all__ = [
     "with_block",
     "write_claim",
     "write_examples",
-    "write_markdown",
-    "write_page",
+    "write_report",
 ]
 
 # The modules with a command of their own, in the order of the paper; the texts begin their settings too.
@@ -98,7 +97,7 @@ if TYPE_CHECKING:
     from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head
     from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
-    from setnet.evaluate.report import compare_with_paper, tables_of, with_block, write_markdown, write_page
+    from setnet.evaluate.report import compare_with_paper, tables_of, with_block, write_report
     from setnet.evaluate.shipped_heads import train_heads
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
@@ -122,7 +121,7 @@ else:
         "plots": ("plots_of",),
         "ranking_calibration": ("calibrate_head",),
         "record": ("Interrupted", "Progress", "Record", "Row", "processor", "read_record"),
-        "report": ("compare_with_paper", "tables_of", "with_block", "write_markdown", "write_page"),
+        "report": ("compare_with_paper", "tables_of", "with_block", "write_report"),
         "shipped_heads": ("train_heads",),
         "tables": ("Table",),
         "worlds": ("SimulatedWorld",),

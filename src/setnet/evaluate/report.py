@@ -1,12 +1,9 @@
-"""Pages of results: one HTML page of a folder, blocks in a Markdown page, the paper's figures beside ours."""
+"""Results in a Markdown page, one block each, with the paper's figures beside ours."""
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,16 +23,6 @@ INTRODUCTION = """# Result tables
 Each part between `begin generated` and `end generated` was written by a command, which it names with its
 settings, machine, versions and seed. Simulated and LFW numbers are not the paper's: where both stand in one
 table, its first column says which is which.
-"""
-STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem}
-body{color:#111;background:#fff}
-h2{margin-top:3rem;border-bottom:1px solid #ccc}
-figure{margin:1.2rem 0}figcaption{font-weight:600;margin-bottom:.3rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
-th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #e5e5e5;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}td.best{font-weight:700}
-.note,.made{color:#555;font-size:13px}img{max-width:100%}details{margin:1rem 0}
 """
 
 
@@ -62,32 +49,8 @@ def read_folder(folder: Path) -> list[tuple[str, Record]]:
     return sorted(known, key=lambda pair: ([*EXPERIMENTS].index(pair[1].experiment), pair[0]))
 
 
-def write_page(folder: Path, out: Path) -> Path:
-    """Write one HTML page that needs nothing else."""
-    sections = []
-    for name, record in read_folder(folder):
-        parts = [f"<h2>{html.escape(_title(name, record))}</h2>"]
-        parts += [table.as_html() for table in tables_of(record)]
-        with tempfile.TemporaryDirectory() as made:
-            for picture in plots_of(record, Path(made)):
-                data = base64.b64encode(picture.read_bytes()).decode("ascii")
-                parts.append(f'<img alt="{picture.stem}" src="data:image/png;base64,{data}">')
-        if record.experiment in DIFFERENCES:
-            beside = "".join(table.as_html() for table in compare_with_paper(record))
-            parts.append(f"<details><summary>Beside the paper</summary>{beside}</details>")
-        parts.append(f"<p class=made>{html.escape(conditions(record))}</p>")
-        sections.append("\n".join(parts))
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>setnet: results</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-        f"<h1>setnet: results</h1>{''.join(sections)}</html>"
-    )
-    _write(out, page)
-    return out
-
-
-def write_markdown(folder: Path, out: Path) -> Path:
-    """Put each result into its own generated block of a Markdown page; other text of the page stays."""
+def write_report(folder: Path, out: Path) -> Path:
+    """Put each result of a folder into its own block of a Markdown page; other text of the page stays."""
     if not out.is_file():
         _write(out, INTRODUCTION)
     for name, record in read_folder(folder):

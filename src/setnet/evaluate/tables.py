@@ -1,8 +1,7 @@
-"""Tables of experiments: rows and columns to cells, and these to Markdown and HTML."""
+"""Tables of experiments: rows and columns to cells, and these to Markdown."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,22 +45,6 @@ class Table:
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in marked)} |")
         note = f"\n{self.note}\n" if self.note else ""
         return f"**{self.title}**\n\n" + "\n".join(lines) + "\n" + note
-
-    def as_html(self) -> str:
-        """Return the table for a page."""
-        head = "".join(f"<th>{html.escape(title)}</th>" for title in self.columns)
-        body = []
-        for r, row in enumerate(self.cells):
-            cells = "".join(
-                f"<td{' class=best' if (r, c) in self.bold else ''}>{html.escape(cell)}</td>"
-                for c, cell in enumerate(row)
-            )
-            body.append(f"<tr>{cells}</tr>")
-        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
-        return (
-            f"<figure><figcaption>{html.escape(self.title)}</figcaption><div class=scroll><table><thead><tr>"
-            f"{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{note}</figure>"
-        )
 
 
 def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int = 9) -> int | None:
