@@ -25,7 +25,9 @@ def people(known: int, each: int) -> tuple[np.ndarray, np.ndarray]:
     return model.faces(rng, model.people(rng, known), who), np.array([f"p{i}" for i in who])
 
 
-def test_a_spoilt_score_is_repaired_without_distractors_in_the_file() -> None:
+def test_a_spoilt_score_is_repaired_without_distractors_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, fewer in (("SETS", 2000), ("QUERIES", 40), ("REPEATS", 1)):
+        monkeypatch.setattr(ranking_calibration, name, fewer)
     net = SetNet.load("sface-128")
     # what likelihood gives: a slope so steep that one certain face outweighs two probable ones
     spoilt = SetNet(net.head.with_logistic(Logistic(60.0, -12.0)))

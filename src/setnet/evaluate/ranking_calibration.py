@@ -121,12 +121,21 @@ def _contenders(similarities: PairSimilarities, test: StressTest) -> _Contenders
                 np.argpartition(-by, keep - 1)[:keep] for by in (*pair, pair.sum(axis=0), pair.min(axis=0))
             ]
             chosen = np.unique(np.concatenate(tops))
-            # padded with copies of the worst, which no score can lift among the first
-            last = chosen[pair[:, chosen].sum(axis=0).argmin()]
-            chosen = np.concatenate([chosen, np.full(4 * keep - len(chosen), last)])
             rows.append((pair[:, chosen], relevance[chosen], float(test.ideal[query, 0])))
     kept, relevances, ideals = zip(*rows, strict=True)
-    return _Contenders(np.stack(kept), np.stack(relevances), np.array(ideals))
+    width = max(map(len, relevances))
+    # padded with copies of the worst, which no score can lift among the first
+    places = [_pad_places(pair.sum(axis=0).argmin(), pair.shape[1], width) for pair in kept]
+    return _Contenders(
+        np.stack([pair[:, place] for pair, place in zip(kept, places, strict=True)]),
+        np.stack([relevance[place] for relevance, place in zip(relevances, places, strict=True)]),
+        np.array(ideals),
+    )
+
+
+def _pad_places(last: np.intp, count: int, width: int) -> NDArray[np.int64]:
+    """Return the places of `count` columns, then `last` again up to `width`."""
+    return np.concatenate([np.arange(count), np.full(width - count, last)])
 
 
 def _first_in_rows(scores: NDArray[np.float64], depth: int) -> NDArray[np.int64]:
