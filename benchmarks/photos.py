@@ -1,12 +1,13 @@
 """What finding and describing faces costs per photo, and how many faces and true matches that gives.
 
-    python benchmarks/photos.py [time] [quality] [--repeats 7] [--photos 60] [--write docs/performance.md]
+    python benchmarks/photos.py [time] [quality] [detectors] [--repeats 7] [--photos 60] [--write FILE.md]
 
 `time` makes photos of openpeople's synthetic people and prints the processor time of each stage, the photos
 per second that one process per core makes of it, and the faces found. `quality` composes photos of the people
 in LFW's test half (none of whom the detector's settings were chosen on), and puts real press photos together
 again; it prints the faces found and the true matches at one false match in ten thousand, with each person's first
-picture as the query. *before* is the same on all pixels, as setnet once decoded them. Peers take part if they
+picture as the query. `detectors` compares the three detectors: processor time of a whole photo at three sizes, and
+faces found in drawings that show none. *before* is the same on all pixels, as setnet once decoded them. Peers take part if they
 are installed: face_recognition with dlib-bin. The last line of each photo is the limit: the bare networks.
 """
 
@@ -35,6 +36,7 @@ from support.performance_page import machine, write_section
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[2] / "shared" / "data" / "lfw"))
 FALSE_MATCHES = 1e-4
+DETECTORS, DRAWINGS = ("mtcnn", "cascade", "yunet"), 36
 Floats = npt.NDArray[np.float32]
 
 
@@ -142,6 +144,32 @@ def time_table(repeats: int) -> Iterator[str]:
         yield f"| {title} | limit: the bare networks | | | | | {limit:.3f} | {usable_cores() / limit:.1f} | |"
 
 
+def detectors_table(repeats: int) -> Iterator[str]:
+    sizes = {"0.3 MP": (640, 480), "2 MP": (1600, 1200), "12 MP": (4000, 3000)}
+    photos = {title: photo_worlds.synthetic_group(*size, False, "JPEG") for title, size in sizes.items()}
+    pipelines = {name: our_pipeline(FaceSettings(detector=name)) for name in DETECTORS}
+    fastest = dict.fromkeys(((name, title) for name in pipelines for title in photos), float("inf"))
+    for turn in range(repeats + 1):
+        for name, title in fastest:
+            began = time.process_time()
+            pipelines[name](photos[title])
+            if turn:  # the first run loads the models
+                fastest[name, title] = min(fastest[name, title], time.process_time() - began)
+    wrong = dict.fromkeys(DETECTORS, 0)
+    for drawing in photo_worlds.drawings(DRAWINGS):
+        for name in DETECTORS:
+            detector = load_detector(name)
+            threshold = detector.default_threshold
+            found = detector.detect(drawing, min_face=40, threshold=threshold, longest_side=1600)
+            sides = (found.boxes[:, 2:] - found.boxes[:, :2]).clip(min=0)
+            wrong[name] += int((np.sqrt(sides.prod(axis=1)) >= 40).sum())
+    yield f"| detector | {' | '.join(f'{title}, s' for title in photos)} | faces in {DRAWINGS} drawings without any |"
+    yield "|---|---|---|---|---|"
+    for name in DETECTORS:
+        times = " | ".join(f"{fastest[name, title]:.3f}" for title in photos)
+        yield f"| {name} | {times} | {wrong[name]} |"
+
+
 @dataclass
 class Tally:
     """What one pipeline made of the people in photos."""
@@ -241,7 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", help="time, quality or both, the default")
+    parser.add_argument("parts", nargs="*", help="time, quality, detectors; all by default")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--photos", type=int, default=60, help="how many to compose")
     parser.add_argument("--half", default="test", help="of LFW's people; train is for choosing settings")
@@ -250,6 +278,7 @@ def main() -> None:
     options = parser.parse_args()
     tables = {
         "time": lambda: time_table(options.repeats),
+        "detectors": lambda: detectors_table(options.repeats),
         "quality": lambda: quality_table(options.lfw, options.half, options.photos),
     }
     if unknown := set(options.parts) - set(tables):

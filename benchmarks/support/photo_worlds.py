@@ -116,6 +116,43 @@ def press_photos(lfw: Path, half: str, enlarged: int = 2) -> Iterator[TrueImage]
         yield TrueImage(_encoded(canvas, "JPEG"), tuple(placed))
 
 
+def drawings(count: int, seed: int = 0) -> Iterator[Pixels]:
+    """Yield pictures of 1600 x 1200 pixels without a face: clouds, circles, blocks, arcs, writing and noise."""
+    rng = np.random.default_rng((seed, 60))
+    width, height = 1600, 1200
+
+    def place() -> tuple[int, int]:
+        return int(rng.uniform(0, width)), int(rng.uniform(0, height))
+
+    def colour() -> tuple[float, float, float]:
+        red, green, blue = rng.uniform(0, 255, 3).tolist()
+        return red, green, blue
+
+    for number in range(count):
+        canvas = np.full((height, width, 3), rng.uniform(0, 255, 3), np.uint8)
+        for _ in range(300):
+            x, y = place()
+            across, down, filled = (int(side) for side in (*rng.uniform(4, 120, 2), rng.choice([-1, 2, 5])))
+            if number % 6 == 1:
+                cv2.circle(canvas, (x, y), across // 2, colour(), filled)
+            elif number % 6 == 2:
+                cv2.rectangle(canvas, (x, y), (x + across, y + down), colour(), filled)
+            elif number % 6 == 3:
+                turn, end = rng.uniform(0, 360), rng.uniform(90, 360)
+                cv2.ellipse(canvas, (x, y), (across // 2, down // 2), turn, 0, end, colour(), filled)
+            elif number % 6 == 4:
+                word = "".join(map(chr, rng.integers(33, 126, 12).tolist()))
+                cv2.putText(canvas, word, (x, y), int(rng.integers(0, 7)), rng.uniform(0.5, 4), colour(), 3)
+        canvas = canvas.astype(np.float32)
+        if number % 6 in (0, 5):
+            for scale in (4, 10, 25, 60, 150):
+                size = (max(2, height // scale), max(2, width // scale), 3)
+                rough = rng.normal(0, 12 + scale * (0.5 if number % 6 else 0.1), size).astype(np.float32)
+                canvas += cv2.resize(rough, (width, height), interpolation=cv2.INTER_CUBIC)
+        canvas = cv2.GaussianBlur(canvas, (0, 0), 0.8) + rng.normal(0, 3, (height, width, 1))
+        yield np.clip(canvas, 0, 255).astype(np.uint8)
+
+
 def _read(path: Path) -> Pixels:
     with Image.open(path) as image:
         return np.asarray(image.convert("RGB"))
