@@ -176,7 +176,8 @@ class Scan:
         self._close()
         bounds = self.bounds[0, lanes]
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
-        best = np.sort(lanes[np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]])
+        best = np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]
+        best = np.sort(lanes[best[bounds[best] >= 0]])  # fewer lanes may be open
         return bool((bounds >= floor(best, wanted)).mean() > CROWDED)
 
 
