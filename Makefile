@@ -79,7 +79,7 @@ lock: .venv/.made
 	touch $@
 
 # The types of what the API takes and answers, for the scripts of the page.
-build/api.d.ts: .venv/.page $(wildcard src/setnet/web/*.py src/setnet/client/*.py)
+build/api.d.ts: .venv/.page $(wildcard src/setnet/web/*.py) src/setnet/client.py
 	mkdir -p build
 	$(BIN)/python -m tests.support.openapi_document > build/openapi.json
 	$(NPM) run types

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.library import Library
+from setnet.library import Example, Library
 from setnet.web.files import PhotoArchive
-from tests.support.invented_photos import remove, store
+from tests.support.invented_photos import face_of, remove, store
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -143,6 +143,31 @@ def test_any_part_of_the_list_is_read_by_its_place(timeline: TestClient) -> None
     assert _names_by_date(timeline, offset=2, limit=3) == everything[2:5]
     assert _names_by_date(timeline, offset=7) == []
     assert timeline.get(f"{API}/timeline/photos", params={"limit": 5}).json()["cursor"] == "5"
+
+
+def test_conditions_and_people_who_must_not_be_there_narrow_the_list(
+    timeline: TestClient, dated: Library
+) -> None:
+    dated.people.add("Anna", [Example(face_of(1))])
+    for conditions, names in {
+        ("after=2019", "before=2020"): ["july-2.jpg", "july-1.jpg", "july-0.jpg"],
+        ("max_faces=0",): ["may-1.jpg", "may-0.jpg"],
+        ("without=Anna",): ["may-1.jpg", "may-0.jpg", "old.jpg"],
+        ("without=Anna", "min_faces=1"): ["old.jpg"],
+        ("kind=video",): [],
+        ("folder=/nowhere",): [],
+    }.items():
+        query = "&".join(conditions)
+        assert [p["name"] for p in timeline.get(f"{API}/timeline/photos?{query}").json()["photos"]] == names
+        answer = timeline.get(f"{API}/timeline?{query}").json()
+        assert answer["total"] == sum(month["photos"] for month in answer["months"]) == len(names)
+    everything = timeline.get(f"{API}/timeline?kind=photo").json()
+    assert everything["total"] == 7
+    assert timeline.get(f"{API}/timeline?without=Nobody").status_code == 404
+    (folder,) = timeline.get(f"{API}/timeline/folders").json()["folders"]
+    assert folder["photos"] == 7
+    inside = timeline.get(f"{API}/timeline", params={"folder": folder["path"]})
+    assert inside.json() == everything
 
 
 def test_the_list_follows_the_library(timeline: TestClient, dated: Library) -> None:

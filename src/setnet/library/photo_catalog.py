@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,14 @@ from setnet.durable import own_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.database import Database, stored_commits
 from setnet.library.paths import THUMBNAILS, as_path, display_path, resolve_path, source_file
-from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_time
+from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_number, taken_time
 from setnet.library.schema import FACES, Counts, face_number, read_counts
 
 if TYPE_CHECKING:
     from setnet.library.descriptor_files import ExportReport
     from setnet.library.library import Library
     from setnet.library.pictures import Draw, DrawFace, DrawSprite
+    from setnet.library.query import Conditions
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
 _CHUNK = 500  # photos in memory at a time
@@ -125,16 +127,27 @@ class PhotoCatalog:
             )
             return [str(photo) for (photo,) in rows]
 
-    def by_date(self) -> list[tuple[int, str | None]]:
-        """Return the id and the month ("2019-07") of all finished photos, the latest taken first.
+    def by_date(self, conditions: Conditions | None = None) -> list[tuple[int, str | None]]:
+        """Return the id and the month ("2019-07") of finished photos, the latest taken first.
 
         Those of no known time come last.
         """
+        given = _tests_of(conditions) if conditions else {}
+        where = " AND ".join(["state = 'ready'", *given])
         with self._database.reading() as db:
             return db.execute(
-                "SELECT id, strftime('%Y-%m', taken, 'unixepoch') FROM photos WHERE state = 'ready' "
-                "ORDER BY taken DESC NULLS LAST, id DESC"
+                "SELECT id, strftime('%Y-%m', taken, 'unixepoch') FROM photos "
+                f"WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
+                list(given.values()),
             ).fetchall()
+
+    def photo_folders(self) -> dict[bytes, int]:
+        """Return how many finished photos and shots lie directly in which folder."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT path, start FROM photos LEFT JOIN shots USING (id) WHERE state = 'ready'"
+            )
+            return Counter(os.path.dirname(source_file(path, start)) for path, start in rows)
 
     def shot_ids(self) -> set[str]:
         """Return the ids of all shots."""
@@ -242,6 +255,22 @@ class PhotoCatalog:
 
 
 _START = 7  # the column of a shot's start
+
+
+def _tests_of(conditions: Conditions) -> dict[str, Any]:
+    """Return conditions as tests of SQL, each with its value."""
+    least, most = conditions.faces or (None, None)
+    tests: dict[str, Any] = {
+        "taken >= ?": taken_number(conditions.after),
+        "taken < ?": taken_number(conditions.before),
+        "faces >= ?": least,
+        "faces <= ?": most,
+        "(id IN (SELECT id FROM shots)) = ?": conditions.kind and conditions.kind == "video",
+    }
+    if conditions.folder is not None:
+        inside = resolve_path(conditions.folder).rstrip(b"/") + b"/"
+        tests |= {"path > ?": inside, "path < ?": inside[:-1] + b"0"}  # "0" follows "/"
+    return {test: value for test, value in tests.items() if value is not None}
 
 
 def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:

@@ -12,7 +12,7 @@ import struct
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
@@ -20,12 +20,13 @@ from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
 from setnet.errors import InvalidInputError
-from setnet.library import Example, Library, Ranking
+from setnet.library import Conditions, Example, Library, PhotoQuery, Ranking
 from setnet.web.problems import Problem
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 _MOST_FACES = 4096
+_MOST_TIMELINES = 8
 _PLACE = struct.Struct(">IQ")
 _SEAL = 16
 
@@ -116,30 +117,41 @@ class RankingCache(_Cache[tuple[bytes, int], tuple[Library, Ranking]]):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The ids of all photos, the latest taken first, and how many each month has; None is no known time."""
+    """The ids of photos, the latest taken first, and how many each month has; None is no known time."""
 
     ids: array[int]
     months: tuple[tuple[str | None, int], ...]
 
 
 class TimelineCache:
-    """Sorts the photos once for all requests between two changes of the library."""
+    """Sorts the photos once for all requests with the same conditions between two changes of the library."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: tuple[object, Timeline] | None = None
+        self._kept: OrderedDict[object, Timeline] = OrderedDict()
 
-    def of(self, library: Library) -> Timeline:
-        """Return the timeline of a library as it is now."""
-        version = (library.path, library.photos.commit())
+    def of(
+        self, library: Library, conditions: Conditions | None = None, without: Sequence[str] = ()
+    ) -> Timeline:
+        """Return the photos that meet conditions now, with nobody in them of those who must not be."""
+        key = (library.path, library.photos.commit(), conditions, tuple(without))
         with self._lock:
-            if self._kept is None or self._kept[0] != version:
-                dated = library.photos.by_date()
-                months = tuple(
-                    (month, len(list(those))) for month, those in groupby(dated, lambda one: one[1])
-                )
-                self._kept = (version, Timeline(array("q", (photo for photo, _ in dated)), months))
-            return self._kept[1]
+            if key not in self._kept:
+                self._kept[key] = _timeline(library, conditions, without)
+                if len(self._kept) > _MOST_TIMELINES:
+                    self._kept.popitem(last=False)
+            return self._kept[key]
+
+
+def _timeline(library: Library, conditions: Conditions | None, without: Sequence[str]) -> Timeline:
+    left_out: set[int] = set()
+    for person in without:
+        everything = max(1, len(library.set_index))
+        hits = library.find(PhotoQuery([library.person(person)], k=everything)).hits
+        left_out |= {int(hit.photo.id) for hit in hits}
+    dated = [one for one in library.photos.by_date(conditions) if one[0] not in left_out]
+    months = tuple((month, len(list(those))) for month, those in groupby(dated, lambda one: one[1]))
+    return Timeline(array("q", (photo for photo, _ in dated)), months)
 
 
 class Place(NamedTuple):

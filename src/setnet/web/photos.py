@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Path, Query, Request, Response
@@ -13,14 +13,27 @@ from pydantic import Field
 
 from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto, StoredFace
+from setnet.library import Conditions, Library, LibraryPhoto, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.video.sprite import sprite_times
+from setnet.web.caches import Timeline as KnownTimeline
 from setnet.web.faces import photo_descriptors
 from setnet.web.files import OpenedFile, PhotoArchive, byte_range, media_type, open_inside, real_path
 from setnet.web.problems import Problem
-from setnet.web.requests import Jpeg, State, Strict, api_router, reads, reply, writes
+from setnet.web.requests import (
+    Date,
+    Jpeg,
+    Name,
+    State,
+    Strict,
+    api_router,
+    reads,
+    reply,
+    require_person,
+    searches,
+    writes,
+)
 from setnet.web.state import ServerState
 
 routes = api_router("photos")
@@ -63,6 +76,19 @@ class Timeline(Answer):
 
     months: list[Month]
     total: int
+
+
+class PhotoFolder(Answer):
+    """A folder, and how many photos and shots lie directly in it."""
+
+    path: str
+    photos: int
+
+
+class PhotoFolders(Answer):
+    """The folders that photos lie in."""
+
+    folders: list[PhotoFolder]
 
 
 @routes.get("/photos", response_model=Photos)
@@ -297,29 +323,62 @@ def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
     return photo
 
 
+class TimelineQuery(Strict):
+    """Which photos to list by date; none: all."""
+
+    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
+    before: Annotated[Date | None, Field(description="Taken before")] = None
+    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
+    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    kind: Literal["photo", "video"] | None = None
+    without: Annotated[
+        list[Name], Field(max_length=16, description="Saved people, or groups as g17, who must not be there")
+    ] = []
+
+    def read(self, library: Library, state: ServerState) -> KnownTimeline:
+        """Return the photos that are asked for."""
+        for who in self.without:
+            if who not in library.groups:
+                require_person(library, who)
+        faces = (self.min_faces, self.max_faces)
+        conditions = Conditions.parse(self.after, self.before, self.folder, faces, self.kind)
+        return state.timeline.of(library, conditions, self.without)
+
+
+class TimelinePage(TimelineQuery):
+    """A part of the photos by date."""
+
+    offset: Annotated[int, Field(ge=0, le=10**9, description="How many later photos to pass over")] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 100
+
+
 @routes.get("/timeline")
-@reads
-def get_timeline(library: Library, state: State) -> Timeline:
+@searches
+def get_timeline(library: Library, state: State, query: Annotated[TimelineQuery, Query()]) -> Timeline:
     """Count the photos of each month, the latest first; those of no known time come last."""
-    timeline = state.timeline.of(library)
+    timeline = query.read(library, state)
     months = [Month(month=month, photos=photos) for month, photos in timeline.months]
     return Timeline(months=months, total=len(timeline.ids))
 
 
 @routes.get("/timeline/photos", response_model=Photos)
-@reads
-def list_by_date(
-    library: Library,
-    state: State,
-    offset: Annotated[int, Query(ge=0, le=10**9, description="How many later photos to pass over")] = 0,
-    limit: Annotated[int, Query(ge=1, le=200)] = 100,
-) -> Response:
+@searches
+def list_by_date(library: Library, state: State, query: Annotated[TimelinePage, Query()]) -> Response:
     """List photos, the latest taken first; `cursor` is the offset of those that follow."""
-    ids = state.timeline.of(library).ids
-    wanted = [str(number) for number in ids[offset : offset + limit]]
+    ids = query.read(library, state).ids
+    end = query.offset + query.limit
+    wanted = [str(number) for number in ids[query.offset : end]]
     found = library.photos.get_many(wanted)
-    following = str(offset + limit) if offset + limit < len(ids) else None
-    return _page([found[photo] for photo in wanted if photo in found], following)
+    return _page([found[photo] for photo in wanted if photo in found], str(end) if end < len(ids) else None)
+
+
+@routes.get("/timeline/folders")
+@reads
+def list_photo_folders(library: Library) -> PhotoFolders:
+    """List the folders that photos lie in, by their paths."""
+    folders = sorted(library.photos.photo_folders().items())
+    return PhotoFolders(folders=[PhotoFolder(path=display_path(p), photos=n) for p, n in folders])
 
 
 @routes.get("/archive", response_class=Response, responses={200: {"content": {"application/zip": {}}}})

@@ -27,6 +27,7 @@ NameInPath = Annotated[
 ]
 ForGood = Annotated[bool, Query(description="Without undo, and without a trace in any file")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
 P = ParamSpec("P")
 T = TypeVar("T")
 _SMALL = 1 << 16  # parsed in less time than a change of thread takes

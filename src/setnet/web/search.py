@@ -18,11 +18,10 @@ from setnet.library.paths import display_path
 from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
-from setnet.web.requests import Name, State, Strict, api_router, require_group, require_person
+from setnet.web.requests import Date, Name, State, Strict, api_router, require_group, require_person
 from setnet.web.state import ServerState
 
 MOST_PEOPLE = 16
-Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
 routes = api_router("search")
 MOST_HITS = 20_000  # further down nobody looks
 
