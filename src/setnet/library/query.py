@@ -289,6 +289,9 @@ class PhotoQuery:
         examples and of faces searched. Which matches are sure does not change.
     totals
         Whether to count the photos with all of the people, all but one and so on down to one.
+    newest
+        Whether photos with equally many of the people are ordered by date, the latest taken first, and not
+        by score.
     conditions
         Conditions on time, folder, number of faces, and whether it is a photo or a shot of a video.
     threads
@@ -305,6 +308,7 @@ class PhotoQuery:
     sure: bool = False
     min_similarity: float | None = None
     totals: bool = False
+    newest: bool = False
     conditions: Conditions | None = None
     threads: int | None = None
 

@@ -341,13 +341,21 @@ class Ranking:
     def _rank(self, depth: int) -> None:
         """Search for the first time, and count groups in the same search where it finds all of them."""
         query, everything = self.query, max(depth, _everything(self.query.mode, self.searched))
-        if self._counts and query.at_least:
+        if query.newest or (self._counts and query.at_least):
             depth = everything
         found = self._search(depth, query.at_least, query.threads)
         if self._counts:
             matched = found if query.at_least else self._search(everything, 1, query.threads)
             self.totals = self.matching.totals(matched)
         self._items, self._is_complete = found.first(self._max_photos), self._is_all(found, depth)
+        if query.newest:
+            self._items, self._is_complete = self._by_date(self._items), True
+
+    def _by_date(self, items: RankedItems) -> RankedItems:
+        """Return items with most of the people first, and of these the latest taken first."""
+        newest = {photo: place for place, photo in enumerate(self._catalog.newest_first(items.ids))}
+        dates = [newest.get(photo, len(newest)) for photo in items.ids]
+        return items.take(np.lexsort((np.array(dates), -items.matched)))
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         options = self.matching.options(self._conditions.where(), at_least, threads)

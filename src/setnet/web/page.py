@@ -20,7 +20,13 @@ STATIC = Path(__file__).parent / "static"
 _FOREVER = "public, max-age=31536000, immutable"
 _IMPORT = re.compile(r'\bfrom "(\.[^"]+)";')
 _SCRIPT = re.compile(r'<script type="module" src="/static/([^"]+)"')
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
 
 
 class PageFile:

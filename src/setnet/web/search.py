@@ -55,6 +55,9 @@ class SearchQuery(Strict):
             "number of examples and of faces searched",
         ),
     ] = None
+    newest: Annotated[
+        bool, Field(description="Of photos with equally many of the people, the latest taken first")
+    ] = False
     totals: Annotated[
         bool, Field(description="Also count the photos with all of the people, all but one and so on")
     ] = False
@@ -137,6 +140,7 @@ def _photo_query(
         sure=query.sure,
         min_similarity=query.min_similarity,
         totals=query.totals,
+        newest=query.newest,
         conditions=Conditions.parse(
             query.after, query.before, query.folder, (query.min_faces, query.max_faces), query.kind
         ),

@@ -67,6 +67,19 @@ def test_pages_in_a_row_are_the_whole_answer(invented: Library, mode: str, k: in
     assert not ranking.has_more(len(whole.hits))
 
 
+@pytest.mark.parametrize("mode", ["exact", "fast"])
+def test_newest_first_orders_photos_with_equally_many_of_the_people_by_date(
+    invented: Library, mode: str
+) -> None:
+    by_score = invented.find(PhotoQuery(PEOPLE, k=500, mode=mode)).hits
+    ranking = invented.rank(PhotoQuery(PEOPLE, k=7, mode=mode, newest=True))
+    found = read(ranking, 7)
+    matched = {hit.photo.id: len(hit.matches) for hit in by_score}
+    place = {photo: number for number, photo in enumerate(invented.photos.newest_first(matched))}
+    assert found == sorted(matched, key=lambda photo: (-matched[photo], place[photo]))
+    assert found != [hit.photo.id for hit in by_score]
+
+
 def test_few_searches_serve_all_pages_and_later_ones_none(invented: Library, searches: list[int]) -> None:
     ranking = invented.rank(PhotoQuery(PEOPLE, k=1))
     ranking.page(0, 1)

@@ -120,6 +120,18 @@ class Page:
             data,
         )
 
+    def look_for(self, line: str) -> None:
+        """Type a line into the search field, as "Anna Ben -Carl 2019"."""
+        self.page.fill("#search-field", line)
+        self.page.keyboard.press("Enter")
+
+    def unfold(self) -> None:
+        """Show the photos with only some of the people too."""
+        self.page.wait_for_selector("#view-search[aria-busy=false]")
+        folded = self.page.locator(".fold[aria-expanded=false]")
+        while folded.count():
+            folded.first.click()
+
     def act_on(self, person: str, label: str) -> None:
         """Open the menu of the last person of the query who is called so, and press something in it."""
         pills = self.page.locator(".person").filter(has=self.page.get_by_text(person, exact=True))

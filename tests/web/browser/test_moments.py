@@ -50,7 +50,7 @@ def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
     tiles = page.locator(".tile .open")
     expect(tiles).to_have_count(2)
     expect(page.locator(".summary")).to_have_text("4 photos")
-    moment = page.locator('[aria-label$="3 alike"]')
+    moment = page.locator('[aria-label*=", 3 alike"]')
     expect(moment).to_have_count(1)
 
     moment.click()

@@ -33,7 +33,7 @@ def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -
     expect(page.locator("#failures-title")).to_have_text("1 file could not be read")
     expect(page.locator(".facts")).not_to_contain_text("failed")  # a second count, of this run alone
     page.fill("#new-folder", "/nowhere/at/all")
-    page.get_by_role("button", name="Index it").click()
+    page.get_by_role("button", name="Add it").click()
     expect(page.locator(".toast.error")).to_contain_text("no folder")
     surface.faults = [f for f in surface.faults if "422" not in f]  # the browser notes the refused request
 
@@ -69,10 +69,10 @@ def test_everything_is_reached_by_keyboard(new_page: Callable[..., Page], served
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
     reached = set()
-    for _ in range(12):
+    for _ in range(30):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
-    assert {"brand", "add-photos", "open"} <= reached
+    assert {"brand", "search-field", "add-photos", "open"} <= reached
     page.locator(".tile .open").first.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#viewer")).to_be_visible()
@@ -99,12 +99,13 @@ def test_empty_library_token_forgetting_and_signing_out(
         expect(page.locator(".tile").first).to_be_visible()
         assert page.evaluate("document.cookie") == ""  # scripts cannot read it
 
-        page.goto(f"{server.url}/#people")
+        page.goto(f"{server.url}/#index")
         page.click("#forget-everything")
         page.get_by_role("button", name="Forget everything", exact=True).click()
         expect(page.locator("#library-size")).to_have_text("0 photos")
-        expect(page.locator("#view-people .empty h2")).to_have_text("Nobody here yet")
         expect(page.locator("#forget-everything")).to_be_hidden()  # nothing is left to forget
+        page.goto(f"{server.url}/#people")
+        expect(page.locator("#view-people .empty h2")).to_have_text("Nobody here yet")
         page.goto(f"{server.url}/#search")
         expect(page.locator("#view-search .welcome h2")).to_have_text("No photos yet")
         other = new_page(server.url, "phone")

@@ -55,7 +55,7 @@ async function call(method, path, { json, body, type, signal } = {}) {
 }
 
 export const get = (path, values = {}) => {
-  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  const given = Object.entries(values).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one]));
   return call("GET", given.length ? `${path}?${new URLSearchParams(given)}` : path);
 };
 export const post = (path, json, signal) => call("POST", path, { json, signal });
@@ -76,9 +76,11 @@ export const api = {
   /** @returns {Answer<"Hits">} */
   search: (query, signal) => post("/search", query, signal),
   /** @returns {Answer<"Timeline">} */
-  timeline: () => get("/timeline"),
+  timeline: (conditions) => get("/timeline", conditions),
   /** @returns {Answer<"Photos">} */
-  photosByDate: (offset, limit) => get("/timeline/photos", { offset, limit }),
+  photosByDate: (conditions, offset, limit) => get("/timeline/photos", { ...conditions, offset, limit }),
+  /** @returns {Answer<"PhotoFolders">} */
+  photoFolders: () => get("/timeline/folders"),
   /** @returns {Answer<"Photo">} */
   photo: (id) => get(`/photos/${id}`),
   /** @returns {Answer<"Shots">} */

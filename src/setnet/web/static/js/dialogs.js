@@ -33,7 +33,8 @@ export function decided({
       h(
         "footer",
         {},
-        h("button", { type: "button", class: "button", onclick: () => dialog.close(""), autofocus: cautious }, no),
+        no &&
+          h("button", { type: "button", class: "button", onclick: () => dialog.close(""), autofocus: cautious }, no),
         other && h("button", { type: "button", class: "button", onclick: () => dialog.close("other") }, other),
         h(
           "button",

@@ -20,6 +20,7 @@ export function h(tag, props = {}, ...children) {
 const PATHS = {
   back: "M15 5l-7 7 7 7",
   ban: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M5.6 5.6l12.8 12.8",
+  calendar: "M5 6h14v14H5zM5 10h14M9 3v4M15 3v4",
   check: "M5 12.5l4.500 4.500L19 7.500",
   close: "M6 6l12 12M18 6L6 18",
   down: "M6 9l6 6 6-6",
@@ -40,6 +41,7 @@ const PATHS = {
   plus: "M12 5v14M5 12h14",
   search: "M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13M15.500 15.500L20 20",
   save: "M7 4h10v16l-5-4-5 4z",
+  share: "M12 15V4m-4 4l4-4 4 4M6 12v8h12v-8",
   stack: "M4 8h11v11H4zM8 5h11v11",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
 };

@@ -8,6 +8,7 @@ import { selection } from "./gallery/selection.js";
 import { addSelectionBar } from "./gallery/selection_bar.js";
 import { IndexView } from "./index/index_view.js";
 import { listenToRuns, onReconnect, stopListening, watchRun } from "./index/run_events.js";
+import { listenForHelp } from "./keys.js";
 import { PeopleView } from "./people/people_view.js";
 import { PersonPage } from "./people/person_page.js";
 import { addPerson, clearQuery } from "./search/query.js";
@@ -18,7 +19,7 @@ import { trouble } from "./trouble.js";
 import { forgetUploads } from "./uploads.js";
 import { viewPhoto, Viewer } from "./viewer/viewer.js";
 
-const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet" };
+const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Library · setnet" };
 const REFRESH = 3000; // milliseconds between two looks at what an index run has stored
 const section = (name) => document.getElementById(`view-${name}`);
 
@@ -47,28 +48,20 @@ onTokenNeeded(() => {
   return prompting;
 });
 
-function find(person) {
+function find(...people) {
   clearQuery();
-  addPerson(person);
+  for (const person of people) addPerson(person);
   go("search", queryValues());
 }
 
 const search = new SearchView(section("search"));
 const views = {
   search: (now) => search.show(now),
-  people: (now) => people.show(now),
+  people: () => people.show(),
   person: () => person.show(),
   index: (now) => index.show(now),
 };
-const people = new PeopleView(section("people"), {
-  find,
-  changed: () => search.forget(),
-  forgotten: async () => {
-    clearQuery();
-    await forgetUploads();
-    return refresh();
-  },
-});
+const people = new PeopleView(section("people"), { find, changed: () => search.forget() });
 const person = new PersonPage(section("person"), {
   find,
   changed: () => {
@@ -76,7 +69,14 @@ const person = new PersonPage(section("person"), {
     people.redraw();
   },
 });
-const index = new IndexView(section("index"), { changed: () => refresh() });
+const index = new IndexView(section("index"), {
+  changed: () => refresh(),
+  forgotten: async () => {
+    clearQuery();
+    await forgetUploads();
+    return refresh();
+  },
+});
 
 // A face was named in the large view, and with it the group of that id; or that was undone.
 document.addEventListener("people-named", async (/** @type {CustomEvent} */ { detail: group }) => {
@@ -100,7 +100,7 @@ async function refresh() {
   const now = await status();
   search.refresh(now);
   if (current().name === "index") index.show(now);
-  else if (current().name === "people") await people.show(now);
+  else if (current().name === "people") await people.show();
 }
 
 // While an index run goes on, what it has stored so far is shown.
@@ -197,6 +197,7 @@ async function begin() {
   }
   history.scrollRestoration = "manual"; // the views know better where the photo is that was looked at
   addSelectionBar();
+  listenForHelp();
   document.getElementById("sign-out").append(icon("leave"));
   document
     .getElementById("sign-out")

@@ -1,23 +1,25 @@
 // A gallery of any length: only what is on the screen and a screen around it is in the page.
 
 import { isNarrow } from "../device.js";
-import { h } from "../dom.js";
+import { h, icon, iconButton } from "../dom.js";
 import { between, justified, layOut, ratio } from "./layout.js";
 import { called } from "./matches.js";
 import { selection } from "./selection.js";
 import { blankTile, tileOf } from "./tile.js";
 
 const HEIGHT = [240, 150]; // of a row: on a desktop, on a phone
-const titleOf = (section) => section.group?.title ?? "";
+const keyOf = (section) => section.group?.key ?? "";
 const gapOf = () => (isNarrow() ? 4 : 6);
 
 export class Gallery {
-  // Groups: [{title, note, caption(hit), hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}], alike}, or undefined
+  // Groups: [{key, title, note, isFolded, byMonth, hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}], alike}, or undefined
   // when it is not loaded: then need(first, last) of those on the screen is called, counted over all groups.
   // `flow`: groups are months that follow each other in the same rows. moved(): what is on the screen changed.
   constructor({
     open,
     reject = () => {},
+    fold = (_group) => {},
+    tick = (_group) => {},
     need = (_first, _last) => {},
     moved = () => {},
     height = HEIGHT,
@@ -27,8 +29,9 @@ export class Gallery {
     this.moved = moved;
     this.height = height;
     this.flow = flow;
-    this.act = { open, reject, choose: (hit, event) => this.choose(hit, event) };
+    this.act = { open, reject, fold, tick, choose: (hit, event) => this.choose(hit, event) };
     this.element = h("div", { class: "gallery" });
+    this.element.addEventListener("keydown", (event) => this.key(event));
     this.groups = [];
     this.layout = { sections: [], height: 0 };
     this.drawn = new Map(); // section -> {element, lines}
@@ -122,16 +125,16 @@ export class Gallery {
     const room = innerHeight;
     const [from, to] = [-this.top - room, -this.top + 2 * room];
     const sections = between(this.layout.sections, from, to);
-    const titles = new Set(sections.map(titleOf));
+    const keys = new Set(sections.map(keyOf));
     const before = this.drawn;
-    for (const [title, { element }] of before) if (!titles.has(title)) element.remove();
+    for (const [key, { element }] of before) if (!keys.has(key)) element.remove();
     this.drawn = new Map();
     let [first, last] = [Infinity, -1];
     let previous = null; // the page has them in the order of the screen, for the keyboard and for those who hear it
     for (const section of sections) {
-      const title = titleOf(section);
-      const kept = before.get(title) ?? { element: h("section", { class: "group" }), lines: new Map() };
-      this.drawn.set(title, kept);
+      const key = keyOf(section);
+      const kept = before.get(key) ?? { element: h("section", { class: "group" }), lines: new Map() };
+      this.drawn.set(key, kept);
       if (!kept.element.isConnected || kept.element.previousSibling !== previous)
         this.element.insertBefore(kept.element, previous ? previous.nextSibling : this.element.firstChild);
       previous = kept.element;
@@ -169,9 +172,26 @@ export class Gallery {
   }
 
   head(kept, group) {
-    kept.head ??= kept.element.appendChild(h("h2", {}));
-    const text = `${group.title} ${group.note}`;
-    if (kept.head.textContent !== text) kept.head.replaceChildren(group.title, " ", h("small", {}, group.note));
+    kept.head ??= kept.element.appendChild(h("div", { class: "group-head" }));
+    const text = `${group.title}/${group.note}/${group.isFolded}`;
+    if (kept.text === text) return;
+    kept.text = text;
+    const title = [group.title, " ", h("small", {}, group.note)];
+    const isFold = group.isFolded !== undefined;
+    const fold = {
+      type: "button",
+      class: "fold",
+      "aria-expanded": String(!group.isFolded),
+      onclick: () => this.act.fold(group),
+    };
+    const had = kept.head.contains(document.activeElement);
+    kept.head.replaceChildren(
+      h(group.isPart ? "h3" : "h2", {}, isFold ? h("button", fold, title, icon("down")) : title),
+      isFold
+        ? ""
+        : iconButton("check", `Select all ${group.title}`, () => this.act.tick(group), { class: "icon-button tick" }),
+    );
+    if (had) kept.head.querySelector("button")?.focus({ preventScroll: true });
   }
 
   keyOf(row) {
@@ -179,7 +199,7 @@ export class Gallery {
       ({ group, index }) => {
         const hit = group.hits[index];
         return hit
-          ? `${hit.photo.id}+${hit.alike?.length ?? 0}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}`
+          ? `${hit.photo.id}+${hit.alike?.length ?? 0}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}`
           : `?${group.from + index}`;
       },
     )}`;
@@ -202,7 +222,7 @@ export class Gallery {
       ),
       row.items.map(({ group, index, width }) => {
         const hit = group.hits[index];
-        return hit ? tileOf(hit, width, row.height, group.caption?.(hit), this.act) : blankTile(width, row.height);
+        return hit ? tileOf(hit, width, row.height, this.act) : blankTile(width, row.height);
       }),
     );
   }
@@ -216,6 +236,36 @@ export class Gallery {
       scrollBy({ top: y - (innerHeight - found.height) / 2, behavior: "instant" });
     this.draw();
     this.element.querySelector(`[data-photo="${id}"] .open`)?.focus({ preventScroll: true });
+  }
+
+  // Arrows go to the photo beside, above or below; x selects.
+  key(event) {
+    const at = event.target.closest(".open");
+    const id = at?.closest(".tile").dataset.photo;
+    const direction = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!at || event.ctrlKey || event.metaKey || event.altKey || !(direction || event.key === "x")) return;
+    event.preventDefault();
+    if (!direction) {
+      this.choose(
+        this.groups.flatMap((group) => group.hits).find((hit) => hit?.photo.id === id),
+        event,
+      );
+      return;
+    }
+    const all = [...this.element.querySelectorAll(".tile .open")];
+    const [dx, dy] = direction;
+    const place = (element) => {
+      const { left, top, width } = element.getBoundingClientRect();
+      return { x: left + width / 2, y: top };
+    };
+    const here = place(at);
+    const beyond = all.map((element) => ({ element, ...place(element) })).filter(({ y }) => (y - here.y) * dy > 4);
+    const line = Math.min(...beyond.map(({ y }) => Math.abs(y - here.y)));
+    const [nearest] = beyond
+      .filter(({ y }) => Math.abs(y - here.y) < line + 4)
+      .sort((a, b) => Math.abs(a.x - here.x) - Math.abs(b.x - here.x));
+    const next = dx ? all[all.indexOf(at) + dx] : nearest?.element;
+    next?.focus();
   }
 
   // A click chooses one photo, with Shift all between it and the one before.

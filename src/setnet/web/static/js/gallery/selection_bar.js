@@ -23,6 +23,28 @@ async function copied(text) {
   }
 }
 
+const nameOf = ({ photo }) => photo.split(/[\\/]/).at(-1);
+
+// Hands the files to the browser's share sheet, which only pages over HTTPS or on this machine have.
+async function share() {
+  try {
+    const files = await Promise.all(
+      selection.photos.map(async (photo) => {
+        const blob = await (await fetch(urls.file(photo))).blob();
+        return new File([blob], nameOf(photo), { type: blob.type });
+      }),
+    );
+    await navigator.share({ files });
+  } catch (error) {
+    if (error.name !== "AbortError") toast(`The browser did not share these photos: ${error.message}`, "error");
+  }
+}
+
+async function copyLink() {
+  if (await copied(location.href)) toast("Link copied.");
+  else toast("The browser did not let the link be copied.", "error");
+}
+
 async function copyPaths() {
   const paths = [...new Set(selection.photos.map((photo) => photo.photo))];
   if (await copied(paths.join("\n"))) toast(`${plural(paths.length, "path")} copied.`);
@@ -32,19 +54,28 @@ async function copyPaths() {
 export function addSelectionBar() {
   const count = h("b", { role: "status" });
   const download = h("a", { class: "button compact primary", download: "" }, icon("download"), "Download");
-  const copy = h("button", { type: "button", class: "button compact", onclick: copyPaths }, icon("file"), "Copy paths");
+  const copy = h(
+    "button",
+    { type: "button", class: "button compact paths", onclick: copyPaths },
+    icon("file"),
+    "Copy paths",
+  );
   const switcher = document.getElementById("choose-photos"); // where nothing can be pointed at
   switcher.addEventListener("click", () => {
     if (selection.isOn) selection.clear();
     else selection.begin();
   });
+  const canShare = Boolean(navigator.canShare?.({ files: [new File([], "a.jpg", { type: "image/jpeg" })] }));
+  const [words, act] = canShare ? ["Share", share] : ["Copy link", copyLink];
+  const send = h("button", { type: "button", class: "button compact", onclick: act }, icon("share"), words);
   const bar = h(
     "div",
-    { class: "selection", role: "toolbar", "aria-label": "Chosen photos", hidden: true },
+    { class: "selection", role: "toolbar", "aria-label": "Selected photos", hidden: true },
     count,
     download,
     copy,
-    iconButton("close", "Choose none", () => selection.clear()),
+    send,
+    iconButton("close", "Select none", () => selection.clear()),
   );
   document.body.append(bar);
   selection.onChange(() => {
@@ -52,9 +83,10 @@ export function addSelectionBar() {
     bar.hidden = !selection.isOn;
     document.body.classList.toggle("is-choosing", selection.isOn);
     switcher.setAttribute("aria-pressed", String(selection.isOn));
-    count.textContent = photos.length ? `${photos.length.toLocaleString()} chosen` : `${Press()} photos`;
+    count.textContent = photos.length ? `${photos.length.toLocaleString()} selected` : `${Press()} photos`;
     const isTooMuch = photos.length > MOST;
     copy.disabled = !photos.length;
+    send.disabled = canShare && !photos.length;
     download.title = isTooMuch ? `At most ${MOST} at once` : "";
     if (isTooMuch || !photos.length) download.removeAttribute("href");
     else download.href = photos.length === 1 ? urls.download(photos[0]) : urls.archive(photos);

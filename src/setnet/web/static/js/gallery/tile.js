@@ -11,7 +11,7 @@ export const blankTile = (width, height) =>
   h("div", { class: "tile is-blank", style: { width: `${width}px`, height: `${height}px` } });
 
 // act: {open(hit), reject(match, hit), choose(hit, event)}
-export function tileOf(hit, width, height, caption, act) {
+export function tileOf(hit, width, height, act) {
   const { photo, matches } = hit;
   const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > 340 ? 640 : 320;
   const people = matches
@@ -20,6 +20,7 @@ export function tileOf(hit, width, height, caption, act) {
     .join(", ");
   const image = h("img", { src: urls.thumbnail(photo, size), alt: "", decoding: "async" });
   const name = `${photo.name}${photo.kind === "video" ? ` ${clock(photo.from)}` : ""}`;
+  const date = photo.taken ? `, ${new Date(photo.taken).toLocaleDateString([], { dateStyle: "long" })}` : "";
   const isChosen = selection.has(photo.id);
   const alike = hit.alike?.length ?? 0;
   const tile = h(
@@ -34,14 +35,15 @@ export function tileOf(hit, width, height, caption, act) {
       {
         type: "button",
         class: "open",
-        "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${caption ? `, ${caption}` : ""}${alike ? `, ${alike + 1} alike` : ""}`,
+        "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${alike ? `, ${alike + 1} alike` : ""}${date}`,
         onclick: (event) =>
           selection.isOn || event.shiftKey || event.ctrlKey || event.metaKey ? act.choose(hit, event) : act.open(hit),
       },
       image,
     ),
-    iconButton("check", `Choose ${name}`, (event) => act.choose(hit, event), {
+    iconButton("check", `Select ${name}`, (event) => act.choose(hit, event), {
       class: "choose",
+      tabindex: "-1", // the key x does the same
       "aria-pressed": String(isChosen),
     }),
   );
@@ -69,9 +71,7 @@ export function tileOf(hit, width, height, caption, act) {
   matches.forEach((match, number) => {
     if (places[number] && !match.quiet) tile.append(tag(match, hit, places[number], act));
   });
-  return caption
-    ? h("figure", { class: "captioned", style: { width: `${width}px` } }, tile, h("figcaption", {}, caption))
-    : tile;
+  return tile;
 }
 
 // A shot has a film icon and its length, and plays a few pictures while it is pointed at.
@@ -105,6 +105,7 @@ function tag(match, hit, place, act) {
       {
         type: "button",
         class: "not",
+        tabindex: "-1", // the large view says it too
         "aria-label": `Not ${match.name}`,
         title: `Not ${match.name}`,
         onclick: () => act.reject(match, hit),

@@ -12,13 +12,16 @@ export class Timeline {
     this.changed = changed;
     this.months = [];
     this.total = 0;
+    this.conditions = {};
     this.pages = new Map(); // number of a page -> when it is loaded
   }
 
-  async load() {
-    const { months, total } = await api.timeline();
+  // Loads the months of the photos that meet conditions.
+  async load(conditions = this.conditions) {
+    const { months, total } = await api.timeline(conditions);
     const before = this.months.flatMap((month) => month.hits).filter(Boolean);
     const isSame =
+      JSON.stringify(conditions) === JSON.stringify(this.conditions) &&
       total === this.total &&
       months.length === this.months.length &&
       months.every(({ photos }, number) => this.months[number].hits.length === photos);
@@ -26,6 +29,7 @@ export class Timeline {
     const known = new Map(before.map((hit) => [hit.photo.id, hit]));
     this.known = known; // so that photos that stay are not drawn again
     this.total = total;
+    this.conditions = conditions;
     this.months = months.map(({ month, photos }) => ({
       title: shortMonth(month),
       name: monthName(month),
@@ -63,7 +67,7 @@ export class Timeline {
   async fetch(number) {
     const { months, total } = this;
     try {
-      const { photos } = await api.photosByDate(number * PAGE, PAGE);
+      const { photos } = await api.photosByDate(this.conditions, number * PAGE, PAGE);
       if (months !== this.months || total !== this.total) return;
       photos.forEach((photo, place) =>
         this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }),

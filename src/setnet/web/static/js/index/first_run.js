@@ -25,7 +25,7 @@ export class FirstRun {
       ),
       this.choose,
     );
-    this.bar = h("progress", { "aria-label": "Photos looked at" });
+    this.bar = h("progress", { "aria-label": "Photos scanned" });
     this.text = h("p", { role: "status" });
     this.link = h("a", { class: "button compact" });
     this.strip = h("div", { class: "run-strip", hidden: true }, h("div", {}, this.text, this.bar), this.link);
@@ -65,7 +65,7 @@ export class FirstRun {
     const left = progress.seconds_left ? `, ${timeLeft(progress.seconds_left)}` : "";
     this.text.textContent = isGrouping(job)
       ? "Finding out who is who…"
-      : `${progress.done.toLocaleString()} of ${plural(progress.total, "photo")} looked at${left}.${this.isEmpty ? " They appear below as they are ready." : ""}`;
+      : `${progress.done.toLocaleString()} of ${plural(progress.total, "photo")} scanned${left}.${this.isEmpty ? " They appear below as they are ready." : ""}`;
   }
 
   end(job) {
@@ -73,7 +73,7 @@ export class FirstRun {
       ? `The run failed: ${job.error}`
       : job.state === "stopped"
         ? "Stopped. What was found is kept."
-        : "All photos were looked at.";
+        : "All photos were scanned.";
     this.link.href = job.error ? "#index" : "#people";
     this.link.textContent = job.error ? "Details" : "See who is in them";
   }

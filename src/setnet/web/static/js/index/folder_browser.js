@@ -87,7 +87,7 @@ class FolderBrowser {
         ? ""
         : [
             photos ? `${plural(photos, "photo")} here` : "No photo right here",
-            folders.length && "folders in it are looked at too",
+            folders.length && "folders in it are scanned too",
             hasMore && "not everything is listed",
           ]
             .filter(Boolean)

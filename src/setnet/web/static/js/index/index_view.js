@@ -8,8 +8,10 @@ import { chosenFolder } from "./folder_browser.js";
 import { duration, expectRun, isGrouping, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class IndexView {
-  constructor(section, { changed }) {
+  // changed(): photos came or went; forgotten(): everything was deleted.
+  constructor(section, { changed, forgotten }) {
     this.changed = changed;
+    this.forgotten = forgotten;
     this.folder = h("input", {
       type: "text",
       id: "new-folder",
@@ -23,11 +25,30 @@ export class IndexView {
     this.again = h("button", { type: "button", class: "button", onclick: () => this.start([]) }, "Look for new photos");
     this.run = h("section", { class: "panel", "aria-labelledby": "run-title" });
     this.failures = h("section", { class: "panel wide", "aria-labelledby": "failures-title" });
+    this.forgetting = h(
+      "div",
+      { class: "danger-zone", hidden: true },
+      h(
+        "div",
+        {},
+        h("h2", {}, "Forget everything"),
+        h(
+          "p",
+          { class: "muted small" },
+          "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.",
+        ),
+      ),
+      h(
+        "button",
+        { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forgetEverything() },
+        "Forget everything…",
+      ),
+    );
     section.append(
       h(
         "div",
         { class: "view-head" },
-        h("h1", { id: "index-title" }, "Index"),
+        h("h1", { id: "index-title" }, "Library"),
         h("p", { class: "muted", id: "index-size" }),
       ),
       h(
@@ -55,7 +76,7 @@ export class IndexView {
                   icon("folder"),
                   "Browse…",
                 ),
-                h("button", { type: "submit", class: "button primary" }, "Index it"),
+                h("button", { type: "submit", class: "button primary" }, "Add it"),
               ),
             ),
             h("label", { class: "check" }, this.prune, "Remove photos whose files are gone"),
@@ -66,6 +87,7 @@ export class IndexView {
         this.run,
         this.failures,
       ),
+      this.forgetting,
     );
     watchRun((job, hasEnded) => {
       if (!section.hidden) this.draw(job);
@@ -89,6 +111,7 @@ export class IndexView {
           )
         : [h("li", { class: "muted" }, "No folder yet.")]),
     );
+    this.forgetting.hidden = !(status.photos || status.people);
     this.again.hidden = status.folders.length === 0;
     this.draw(status.index);
     this.loadFailures();
@@ -170,8 +193,8 @@ export class IndexView {
         h(
           "progress",
           p
-            ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos looked at" }
-            : { "aria-label": "Photos looked at" },
+            ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos scanned" }
+            : { "aria-label": "Photos scanned" },
         ),
         h(
           "p",
@@ -191,11 +214,11 @@ export class IndexView {
         h(
           "p",
           { class: "muted" },
-          "Index a folder, or look for new photos in those you have. Searching goes on meanwhile.",
+          "Add a folder, or look for new photos in those you have. Searching goes on meanwhile.",
         ),
       ];
     const lines = [
-      h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
+      h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} scanned in ${duration(r.seconds)}.`),
       facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces }),
     ]; // the list below says how many could not be read
     if (r.vanished_count) lines.push(this.vanished(job, r));
@@ -218,7 +241,7 @@ export class IndexView {
     const remove = async () => {
       const sure = await confirmed({
         title: `Remove ${plural(count, "photo")}?`,
-        text: "What is known of them is deleted from this machine. If their files come back, they are looked at again.",
+        text: "What is known of them is deleted from this machine. If their files come back, they are scanned again.",
         action: "Remove",
         danger: true,
       });
@@ -264,6 +287,23 @@ export class IndexView {
           ),
         ),
       );
+    } catch (error) {
+      toast(error.message, "error");
+    }
+  }
+
+  async forgetEverything() {
+    const sure = await confirmed({
+      title: "Forget everything?",
+      text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.",
+      action: "Forget everything",
+      danger: true,
+    });
+    if (!sure) return;
+    try {
+      await api.forgetEverything();
+      toast("Everything was forgotten.");
+      await this.forgotten();
     } catch (error) {
       toast(error.message, "error");
     }

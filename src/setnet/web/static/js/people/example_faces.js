@@ -76,8 +76,8 @@ export class ExampleFaces {
   update() {
     const count = this.chosen.size;
     this.status.textContent = count
-      ? `${plural(count, "face")} chosen`
-      : `${this.person.name} is recognised by these faces. Choose those that are wrong.`;
+      ? `${plural(count, "face")} selected`
+      : `${this.person.name} is recognised by these faces. Select those that are wrong.`;
     for (const button of this.acts) button.disabled = count === 0;
     const [only] = this.chosen;
     this.cover.disabled = count !== 1 || !this.examples.find((example) => example.number === only)?.has_picture;

@@ -2,10 +2,8 @@
 
 import { api } from "../api.js";
 import { isTouch } from "../device.js";
-import { confirmed } from "../dialogs.js";
 import { h, plural } from "../dom.js";
-import { loadSaved, saved } from "../saved_people.js";
-import { toast } from "../toasts.js";
+import { loadSaved } from "../saved_people.js";
 import { Disclosure } from "./disclosure.js";
 import { GroupActions } from "./group_actions.js";
 import { GroupGrid } from "./group_grid.js";
@@ -15,15 +13,14 @@ import { Suggestions } from "./suggestions.js";
 import { Ungrouped } from "./ungrouped.js";
 
 export class PeopleView {
-  // act: {changed() when people changed, find({group}) to search, forgotten()}
+  // act: {changed() when people changed, find({group}) to search,}
   constructor(section, act) {
     this.act = act;
-    this.photos = 0;
     const reload = () => this.reload();
     const left = (id) => this.left(id);
     const groups = new GroupActions({ left, reload, search: act.find });
     const tile = (group) => unnamedTile(group, groups);
-    this.named = new NamedPeople();
+    this.named = new NamedPeople({ find: act.find });
     this.suggestions = new Suggestions({ answered: left, reload, open: (group) => groups.open(group) });
     this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
     this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
@@ -40,7 +37,7 @@ export class PeopleView {
       h(
         "p",
         {},
-        "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine.",
+        "Add a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine.",
       ),
       h("a", { class: "button primary", href: "#index" }, "Choose a folder"),
     );
@@ -59,25 +56,6 @@ export class PeopleView {
       ),
       this.unnamed.element,
     );
-    this.forgetting = h(
-      "div",
-      { class: "danger-zone", hidden: true },
-      h(
-        "div",
-        {},
-        h("h2", {}, "Forget everything"),
-        h(
-          "p",
-          { class: "muted small" },
-          "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.",
-        ),
-      ),
-      h(
-        "button",
-        { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() },
-        "Forget everything…",
-      ),
-    );
     section.append(
       h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
       this.ungrouped.element,
@@ -87,20 +65,17 @@ export class PeopleView {
       this.who,
       this.single.element,
       this.hidden.element,
-      this.forgetting,
     );
   }
 
-  // now: the status of the library, where it is known
-  async show(now = null) {
-    if (now) this.photos = now.photos;
+  async show() {
     await Promise.all([this.unnamed.load(), this.single.reload(), this.hidden.reload()]);
     await this.refresh();
   }
 
   // Nobody is shown who is not saved any more.
   redraw() {
-    this.named.draw(saved.people);
+    this.named.draw();
   }
 
   async reload() {
@@ -132,27 +107,9 @@ export class PeopleView {
       .filter(Boolean)
       .join(" · ");
     this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
-    this.forgetting.hidden = !this.photos && !this.empty.hidden;
     await Promise.all([
       this.single.count(all.totals.unnamed - several.totals.unnamed),
       this.hidden.count(all.totals.hidden),
     ]);
-  }
-
-  async forget() {
-    const sure = await confirmed({
-      title: "Forget everything?",
-      text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.",
-      action: "Forget everything",
-      danger: true,
-    });
-    if (!sure) return;
-    try {
-      await api.forgetEverything();
-      toast("Everything was forgotten.");
-      await this.act.forgotten();
-    } catch (error) {
-      toast(error.message, "error");
-    }
   }
 }

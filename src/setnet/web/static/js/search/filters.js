@@ -1,6 +1,6 @@
 // The conditions of a search as pills: some are on or off, others open a small panel.
 
-import { h, icon } from "../dom.js";
+import { active, h, icon } from "../dom.js";
 import { popup } from "../popup.js";
 import { changed, DEFAULTS, query, wanted } from "./query.js";
 
@@ -19,6 +19,7 @@ export class Filters {
     this.folders = [];
     this.modes = ["exact"];
     this.timing = "";
+    this.years = [];
     this.pills = {
       need: this.panel("need", "How many of them", () => [
         this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }, { some: this.atLeast() }),
@@ -33,6 +34,7 @@ export class Filters {
         this.number("minFaces", "At least this many faces"),
         this.number("maxFaces", "At most this many faces"),
       ]),
+      order: this.toggle("order", "Newest first", ["best", "newest"]),
       folder: this.panel("folder", "Folder", () => [this.folder()]),
       kind: this.panel("kind", "Photos or videos", () => [this.choices("kind", KINDS)]),
       mode: this.panel("mode", "Advanced", () => [
@@ -47,18 +49,49 @@ export class Filters {
       { type: "button", class: "pill reset", id: "reset-filters", onclick: () => this.reset() },
       "Reset",
     );
+    this.chips = h("div", { class: "years", role: "group", "aria-label": "Years" });
     this.element = h(
       "div",
       { class: "filters", role: "group", "aria-label": "Filters" },
       Object.values(this.pills),
       this.resetter,
+      this.chips,
     );
     this.draw();
   }
 
-  configure({ folders, modes }) {
+  configure({ folders, modes }, years) {
     this.folders = folders;
     this.modes = modes;
+    this.years = years;
+  }
+
+  yearChip(year) {
+    const [after, before] = [`${year}-01-01`, `${year}-12-31`];
+    const isOn = query.filters.after === after && query.filters.before === before;
+    const turn = () => {
+      Object.assign(query.filters, isOn ? { after: "", before: "" } : { after, before });
+      changed();
+    };
+    return h(
+      "button",
+      { type: "button", class: "pill", "data-year": year, "aria-pressed": String(isOn), onclick: turn },
+      year,
+    );
+  }
+
+  // The filters that are on, each with what takes it back.
+  inForce() {
+    const back =
+      (...names) =>
+      () => {
+        for (const name of names) query.filters[name] = DEFAULTS[name];
+        changed();
+      };
+    const names = { date: ["after", "before"], faces: ["minFaces", "maxFaces"], mode: ["mode", "apart"] };
+    return Object.entries(this.texts)
+      .filter(([name, text]) => text && name !== "mode")
+      .map(([name, text]) => ({ text, drop: back(...(names[name] ?? [name])) }));
   }
 
   set(name, value, field = null) {
@@ -67,12 +100,11 @@ export class Filters {
     changed("query", field);
   }
 
-  toggle(name, text) {
-    return h(
-      "button",
-      { type: "button", class: "pill", id: name, onclick: () => this.set(name, !query.filters[name]) },
-      text,
-    );
+  /** @param {any[]} states what it is while it is off, and while it is on */
+  toggle(name, text, states = [false, true]) {
+    const [off, on] = states;
+    const turn = () => this.set(name, query.filters[name] === on ? off : on);
+    return h("button", { type: "button", class: "pill", id: name, onclick: turn }, text);
   }
 
   panel(name, label, content) {
@@ -203,7 +235,7 @@ export class Filters {
   }
 
   reset() {
-    query.filters = { ...DEFAULTS };
+    query.filters = { ...DEFAULTS, order: query.filters.order };
     changed();
   }
 
@@ -214,14 +246,11 @@ export class Filters {
 
   draw() {
     const f = query.filters;
+    const year = f.after.slice(0, 4);
+    const isYear = f.after === `${year}-01-01` && f.before === `${year}-12-31`;
+    const both = isYear ? year : `${day(f.after)} – ${day(f.before)}`;
     const span =
-      f.after && f.before
-        ? `${day(f.after)} – ${day(f.before)}`
-        : f.after
-          ? `Since ${day(f.after)}`
-          : f.before
-            ? `Until ${day(f.before)}`
-            : "";
+      f.after && f.before ? both : f.after ? `Since ${day(f.after)}` : f.before ? `Until ${day(f.before)}` : "";
     const faces =
       f.minFaces && f.maxFaces
         ? `${f.minFaces} to ${f.maxFaces} faces`
@@ -231,8 +260,11 @@ export class Filters {
             ? `At most ${f.maxFaces} faces`
             : "";
     const advanced = [SHORT[f.mode], f.apart && "one by one"].filter(Boolean).join(", ");
-    const texts = {
-      need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "",
+    const several = wanted().length > 1;
+    this.texts = {
+      need: (several && { all: "All of them", some: `At least ${Math.min(f.atLeast, wanted().length)}` }[f.need]) || "",
+      sure: f.sure ? "Sure matches only" : "",
+      only: f.only ? "Nobody else" : "",
       date: span,
       faces,
       folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "",
@@ -247,12 +279,20 @@ export class Filters {
       kind: "Photos and videos",
       mode: "Advanced",
     };
-    for (const [name, text] of Object.entries(texts)) {
-      this.pills[name].firstChild.textContent = text || idle[name];
-      this.pills[name].classList.toggle("is-on", Boolean(text));
+    for (const [name, text] of Object.entries(idle)) {
+      this.pills[name].firstChild.textContent = this.texts[name] || text;
+      this.pills[name].classList.toggle("is-on", Boolean(this.texts[name]));
     }
     for (const name of ["sure", "only"]) this.pills[name].setAttribute("aria-pressed", String(f[name]));
-    this.pills.need.hidden = wanted().length < 2;
-    this.resetter.hidden = Object.entries(DEFAULTS).every(([name, value]) => name === "atLeast" || f[name] === value);
+    this.pills.order.setAttribute("aria-pressed", String(f.order === "newest"));
+    // What is about matches has no meaning while nobody is looked for.
+    for (const name of ["sure", "only", "order", "mode"]) this.pills[name].hidden = !wanted().length;
+    this.pills.need.hidden = !several;
+    this.resetter.hidden = Object.entries(DEFAULTS).every(
+      ([name, value]) => ["atLeast", "order"].includes(name) || f[name] === value,
+    );
+    const had = active()?.getAttribute("data-year");
+    this.chips.replaceChildren(...this.years.map((one) => this.yearChip(one)));
+    if (had) this.chips.querySelector(`[data-year="${had}"]`)?.focus({ preventScroll: true });
   }
 }

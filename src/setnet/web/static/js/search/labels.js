@@ -16,5 +16,7 @@ async function say(label, text, person, photo, face, undone) {
   }
 }
 
-export const confirmFace = (person, ...where) => say("confirm", `Kept: this is ${person.name}.`, person, ...where);
-export const rejectFace = (person, ...where) => say("reject", `Kept: this is not ${person.name}.`, person, ...where);
+export const confirmFace = (person, ...where) =>
+  say("confirm", `${person.name} confirmed in this photo.`, person, ...where);
+export const rejectFace = (person, ...where) =>
+  say("reject", `${person.name} removed from this photo.`, person, ...where);

@@ -40,7 +40,7 @@ class Picker {
     this.chosen = new Map(); // face id -> number of its photo
     this.examples = new Map(); // face id -> the example of the query that it would be
     this.aborter = new AbortController();
-    this.as = h("select", { "aria-label": "Add the chosen faces as" });
+    this.as = h("select", { "aria-label": "Add the selected faces as" });
     this.add = h("button", { type: "button", class: "button primary", onclick: () => this.finish() });
     this.status = h("p", { class: "grow muted small", role: "status" });
     this.target = target;
@@ -187,7 +187,7 @@ class Picker {
     const count = this.chosen.size;
     this.add.disabled = count === 0;
     this.add.replaceChildren(count > 1 ? `Add ${count} faces` : "Add this face");
-    this.status.textContent = count ? `${plural(count, "face")} chosen` : "No face chosen yet";
+    this.status.textContent = count ? `${plural(count, "face")} selected` : "No face selected yet";
     const before = this.as.value;
     const alike = this.groups?.length ?? count;
     const options = [["each", count > 1 ? `${count} new people` : "a new person"]];

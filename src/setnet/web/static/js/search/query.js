@@ -18,6 +18,7 @@ export const DEFAULTS = {
   kind: "any",
   mode: "exact",
   apart: false,
+  order: "best",
 };
 
 /** @typedef {typeof DEFAULTS} Conditions */
@@ -116,22 +117,31 @@ export function needed() {
   return need === "some" ? Math.min(Math.max(1, atLeast), total) : 1;
 }
 
-export function request() {
+// The conditions on photos as the API takes them, whoever is looked for.
+export function conditions() {
   const f = query.filters;
   const number = (text) => (text === "" ? null : Math.max(0, Math.floor(Number(text)) || 0));
   return {
-    people: wanted().map(personQuery),
-    without: unwanted().map(personQuery),
-    at_least: needed(),
-    only: f.only,
-    sure: f.sure,
     after: f.after || null,
     before: f.before ? dayAfter(f.before) : null,
     folder: f.folder || null,
     min_faces: number(f.minFaces),
     max_faces: number(f.maxFaces),
-    mode: f.mode,
     kind: f.kind === "any" ? null : f.kind,
+  };
+}
+
+export function request() {
+  const f = query.filters;
+  return {
+    ...conditions(),
+    people: wanted().map(personQuery),
+    without: unwanted().map(personQuery),
+    at_least: needed(),
+    only: f.only,
+    sure: f.sure,
+    mode: f.mode,
+    newest: f.order === "newest",
     totals: true,
     collapse: !f.apart,
     k: 60,

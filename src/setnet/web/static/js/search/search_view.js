@@ -2,9 +2,10 @@
 
 import { photoInAddress, read, write } from "../address.js";
 import { api } from "../api.js";
-import { debounce, h, plural } from "../dom.js";
+import { debounce, h, icon, plural } from "../dom.js";
 import { Gallery, skeleton } from "../gallery/gallery.js";
-import { inGroups } from "../gallery/matches.js";
+import { inGroups, listed, nobodyWith } from "../gallery/matches.js";
+import { selection } from "../gallery/selection.js";
 import { Scrubber } from "../gallery/scrubber.js";
 import { PAGE, Timeline } from "../gallery/timeline.js";
 import { FirstRun } from "../index/first_run.js";
@@ -13,11 +14,13 @@ import { trouble } from "../trouble.js";
 import { withUploads } from "../uploads.js";
 import { viewPhoto, Viewer } from "../viewer/viewer.js";
 import { Filters } from "./filters.js";
+import { FacesToSearch } from "./faces_to_search.js";
 import { exampleIn, findFace } from "./find_face.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
 import {
   addExamples,
+  conditions,
   isHidden,
   label,
   needed,
@@ -29,6 +32,7 @@ import {
   wanted,
 } from "./query.js";
 import { follow, queryValues } from "./query_address.js";
+import { SearchField } from "./search_field.js";
 import { Said } from "./said.js";
 
 // The API's hits as {photo, score, matches, alike}; a match's `person` becomes their number in the query, `alike` are copies and others of a burst.
@@ -47,7 +51,10 @@ const counted = (number) => plural(number, query.filters.kind === "video" ? "sho
 export class SearchView {
   constructor(section) {
     this.section = section;
-    this.bar = new PeopleBar();
+    this.years = [];
+    this.unfolded = new Set(); // how many of the people are in the photos that were unfolded
+    const faces = new FacesToSearch();
+    this.bar = new PeopleBar({ field: new SearchField({ years: () => this.years }), faces });
     this.filters = new Filters();
     this.summary = h("p", { class: "summary", role: "status" });
     this.notes = h("div", { class: "notes" });
@@ -58,7 +65,12 @@ export class SearchView {
       },
     });
     const act = { open: (hit) => this.view(hit), reject: (match, hit) => this.said.reject(match, hit) };
-    this.results = new Gallery({ ...act, moved: () => this.nearEnd() });
+    this.results = new Gallery({
+      ...act,
+      moved: () => this.nearEnd(),
+      fold: (group) => this.fold(group),
+      tick: (group) => this.tick(group),
+    });
     this.album = new Gallery({
       ...act,
       flow: true,
@@ -74,12 +86,13 @@ export class SearchView {
     this.head = h(
       "div",
       { class: "query" },
-      h("h1", { id: "search-title" }, "Who are you looking for?"),
+      h("h1", { id: "search-title", class: "visually-hidden" }, "Who are you looking for?"),
       this.bar.element,
       h("div", { class: "narrow" }, this.summary, this.filters.element),
     );
     section.append(
       this.head,
+      faces.element,
       this.firstRun.element,
       this.notes,
       this.results.element,
@@ -112,9 +125,8 @@ export class SearchView {
   // Shows what the address asks for.
   async show(status) {
     this.status = status;
-    this.filters.configure(status);
     this.firstRun.draw(status);
-    await this.bar.load();
+    await Promise.all([this.bar.load(), this.loadYears()]);
     const { isNew, gone } = await follow(read().values);
     if (gone) toast(`${plural(gone, "person", "people")} of this search cannot be found any more.`, "error");
     this.bar.draw();
@@ -134,9 +146,16 @@ export class SearchView {
     else viewPhoto(id);
   }
 
+  async loadYears() {
+    const { months, total } = await api.timeline({});
+    this.years = [...new Set(months.map(({ month }) => month?.slice(0, 4)).filter(Boolean))];
+    this.filters.configure(this.status, this.years);
+    this.filters.draw();
+    this.firstRun.photos(total);
+  }
+
   refresh(status) {
     this.status = status;
-    this.filters.configure(status);
     this.firstRun.draw(status);
     if (this.section.hidden || wanted().length) this.forget();
     else this.reload();
@@ -145,7 +164,7 @@ export class SearchView {
   // Photos came or went: those that are shown stay where they are.
   async reload() {
     try {
-      await this.timeline.load();
+      await Promise.all([this.timeline.load(), this.loadYears()]);
       if (this.answer && !this.answer.people.length) this.draw();
     } catch (error) {
       toast(error.message, "error");
@@ -177,6 +196,8 @@ export class SearchView {
     try {
       const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
       if (aborter.signal.aborted) return;
+      const whom = ({ people }) => people.map((person) => person.key).join();
+      if (!this.answer || whom(answer) !== whom(this.answer)) this.unfolded.clear();
       const isOther = Boolean(this.answer) && this.answer.people.length > 0 !== answer.people.length > 0;
       this.answer = answer;
       if (isOther) scrollTo({ top: 0, behavior: "instant" });
@@ -212,13 +233,13 @@ export class SearchView {
   }
 
   async browse() {
-    await this.timeline.load();
+    const without = unwanted().map((person) => person.saved?.id ?? person.group?.id);
+    if (without.every(Boolean)) await this.timeline.load({ ...conditions(), without });
     return { people: [], warnings: [], hits: [], cursor: null };
   }
 
   wait() {
     this.notes.replaceChildren();
-    this.head.classList.toggle("has-people", wanted().length > 0); // without people, the summary has no place
     this.summary.textContent = "Searching…";
     if (this.answer) return; // the photos of the query before are better than none
     this.results.element.hidden = false;
@@ -231,30 +252,59 @@ export class SearchView {
     this.results.clear();
     this.album.clear();
     this.scrubber.element.hidden = true;
-    this.head.classList.toggle("has-people", wanted().length > 0);
     this.more.replaceChildren();
     this.summary.replaceChildren();
     this.notes.replaceChildren(trouble(error, () => this.search()));
   }
 
+  // How many of the people are in the photos that are not folded, and whether further pages have such photos.
+  isOpen(count) {
+    return count === this.top || this.unfolded.has(count);
+  }
+
+  get isWanting() {
+    const reached = this.answer.hits.at(-1)?.matches.length ?? 0;
+    return this.answer.people.some((_, number) => number + 1 <= reached && this.isOpen(number + 1));
+  }
+
   nearEnd() {
-    if (this.answer?.cursor && this.more.getBoundingClientRect().top < 2 * innerHeight) this.loadMore();
+    if (this.answer?.cursor && this.isWanting && this.more.getBoundingClientRect().top < 2 * innerHeight)
+      this.loadMore();
+  }
+
+  fold({ count }) {
+    if (!this.unfolded.delete(count)) this.unfolded.add(count);
+    this.draw();
+  }
+
+  // Selects all photos of a group, those that are not loaded yet too.
+  async tick({ key, count }) {
+    while (this.answer?.cursor && (this.answer.hits.at(-1)?.matches.length ?? 0) >= count) await this.loadMore();
+    const photos = this.groups
+      .filter((group) => group.key === key)
+      .flatMap((group) => group.hits)
+      .flatMap((hit) => [hit.photo, ...hit.alike]);
+    selection.set(photos, !photos.every((photo) => selection.has(photo.id)));
   }
 
   async loadMore() {
     const answer = this.answer;
-    if (!answer?.cursor || answer.loading) return;
-    answer.loading = true;
-    try {
-      const page = await answer.next(answer.cursor);
-      answer.hits.push(...page.hits);
-      answer.cursor = page.cursor;
-    } catch (error) {
-      answer.cursor = null;
-      toast(error.message, "error");
-    }
-    answer.loading = false;
-    if (answer === this.answer) this.draw();
+    if (!answer?.cursor) return;
+    answer.loading ??= answer
+      .next(answer.cursor)
+      .then((page) => {
+        answer.hits.push(...page.hits);
+        answer.cursor = page.cursor;
+      })
+      .catch((error) => {
+        answer.cursor = null;
+        toast(error.message, "error");
+      })
+      .finally(() => {
+        answer.loading = null;
+        if (answer === this.answer) this.draw();
+      });
+    await answer.loading;
   }
 
   // What is left of the hits when the matches that the user rejected are taken away.
@@ -274,91 +324,100 @@ export class SearchView {
     const answer = this.answer;
     if (!answer) return;
     const isSearch = answer.people.length > 0;
-    this.head.classList.toggle("has-people", isSearch);
     this.results.element.hidden = !isSearch;
     this.album.element.hidden = isSearch;
     const warnings = answer.warnings.map((text) => h("p", {}, `${text[0].toUpperCase()}${text.slice(1)}.`));
     this.notes.replaceChildren(...(warnings.length ? [h("div", { class: "notice" }, warnings)] : []));
     if (isSearch) this.drawResults();
     else this.drawAlbum();
-    this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
+    this.more.replaceChildren(answer.cursor && this.isWanting ? "Loading more…" : "");
   }
 
   drawAlbum() {
     this.results.clear();
-    this.summary.replaceChildren();
-    if (unwanted().length) {
-      this.askForSomebody();
-      return;
-    }
-    this.ordered = this.timeline.hits;
-    this.album.show(this.timeline.months);
+    const { timeline } = this;
+    const unknown = unwanted().filter((person) => !person.saved && !person.group);
+    this.ordered = unknown.length ? [] : timeline.hits;
+    this.summary.replaceChildren(h("b", {}, unknown.length ? "" : counted(timeline.total)));
+    this.album.show(unknown.length ? [] : timeline.months);
     this.scrubber.begin();
-    this.firstRun.photos(this.timeline.total);
-  }
-
-  // Nobody is looked for, but somebody must not be there: the photos by date would show them.
-  askForSomebody() {
-    this.ordered = [];
-    this.album.clear();
-    this.scrubber.element.hidden = true;
-    this.firstRun.photos(1);
-    const names = unwanted().map(label).join(" and ");
-    this.notes.replaceChildren(
-      h(
-        "div",
-        { class: "empty" },
-        h("h2", {}, "Nobody to look for"),
-        h("p", {}, `“Without ${names}” narrows a search: add somebody who shall be in the photos.`),
-      ),
-    );
+    if (unknown.length)
+      this.explain(
+        "Nobody to look for",
+        `Add somebody who shall be in the photos, or save ${listed(unknown.map(label))} by name.`,
+      );
+    else if (!timeline.total && this.status.photos)
+      this.explain(unwanted().length ? "No photo without them" : "No photo fits");
   }
 
   drawResults() {
     this.album.clear();
     this.scrubber.element.hidden = true;
-    this.firstRun.photos(1);
     const hits = this.visible();
-    const names = this.answer.people.map(label);
-    const groups = inGroups(hits, names).map((group) => ({ ...group, note: this.size(group) }));
-    this.ordered = groups.flatMap((group) => group.hits);
-    this.results.show(groups);
-    this.summarise(hits);
+    const { people, totals, cursor } = this.answer;
+    const names = people.map(label);
+    const loaded = (count) => hits.filter((hit) => hit.matches.length === count);
+    const isExact = query.filters.mode === "exact";
+    const total = (count) => (isExact && totals?.find(({ matched }) => matched === count)) || { photos: 0, sure: 0 };
+    const isLeft = (count) => Boolean(cursor) && total(count).photos > 0;
+    this.top =
+      names.map((_, number) => names.length - number).find((count) => loaded(count).length || isLeft(count)) ?? 0;
+    const groups = inGroups(hits, names, {
+      isOpen: (count) => this.isOpen(count),
+      isNewest: query.filters.order === "newest",
+      hasMore: isLeft,
+    });
+    // While there is more to load, the server's count of the whole answer; other ways to search than by every face cannot tell.
+    /** @param {import("../gallery/matches.js").Group} group */
+    const size = ({ count, sure, isPart, isFolded, hits: those }) => {
+      const { photos, sure: certain } = total(count);
+      const all = isPart || !isLeft(count) ? 0 : sure === undefined ? photos : sure ? certain : photos - certain;
+      const here = photosIn(isFolded === undefined ? those : loaded(count));
+      return all >= here && all ? counted(all) : `${counted(here)}${cursor && !all ? " so far" : ""}`;
+    };
+    this.groups = groups.map((group) =>
+      group.isLevel ? { ...group, title: `${size(group)} ${group.title}`, note: "" } : { ...group, note: size(group) },
+    );
+    this.ordered = this.groups.flatMap((group) => group.hits);
+    this.results.show(this.groups);
+    this.summarise(hits, total);
     this.nearEnd();
   }
 
-  // While there is more to load, the server's count of the whole answer; other ways to search than by every face cannot tell.
-  size({ hits, count, sure }) {
-    const { cursor, totals } = this.answer;
-    const total = query.filters.mode === "exact" && totals?.find(({ matched }) => matched === count);
-    const all = total && (sure ? total.sure : total.photos - total.sure);
-    const shown = counted(photosIn(hits));
-    return cursor ? (all ? counted(all) : `${shown} so far`) : shown;
+  summarise(hits, total) {
+    const { searched, seconds, cursor, people } = this.answer;
+    const all = people.reduce((sum, _, number) => sum + (number + 1 >= needed() ? total(number + 1).photos : 0), 0);
+    const shown = photosIn(hits);
+    const more = all > shown ? counted(all) : `${counted(shown)} and more`;
+    this.summary.replaceChildren(h("b", {}, cursor ? more : counted(shown)));
+    this.filters.tell(searched, seconds.search);
+    if (this.top === people.length) return;
+    const names = people.map(label);
+    if (hits.length) this.notes.prepend(h("p", { class: "absent" }, `${nobodyWith(names)}.`));
+    else
+      this.explain(
+        nobodyWith(names),
+        "Another photo of each person often helps: a second example makes more matches sure.",
+      );
   }
 
-  summarise(hits) {
-    const { searched, seconds, cursor, totals } = this.answer;
-    const all =
-      query.filters.mode === "exact" && totals
-        ? totals.filter(({ matched }) => matched >= needed()).reduce((sum, { photos }) => sum + photos, 0)
-        : 0;
-    const shown = photosIn(hits);
-    this.summary.replaceChildren(
-      h("b", {}, cursor ? (all > shown ? counted(all) : `${counted(shown)} and more`) : counted(shown)),
-    );
-    this.filters.tell(searched, seconds.search);
-    if (hits.length) return;
+  // Why nothing is shown, with a button for each filter to drop.
+  explain(title, advice = "") {
+    const filters = this.filters.inForce();
+    const drop = ({ text, drop: act }) =>
+      h(
+        "button",
+        { type: "button", class: "pill is-on", "aria-label": `Drop the filter ${text}`, onclick: act },
+        text,
+        icon("close"),
+      );
     this.notes.append(
       h(
         "div",
         { class: "empty" },
-        h("h2", {}, "No photo fits"),
-        h(
-          "p",
-          {},
-          "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps.",
-        ),
-        h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters"),
+        h("h2", {}, title),
+        h("p", {}, filters.length ? "These filters may have left nothing:" : advice),
+        filters.length > 0 && h("div", { class: "drops" }, filters.map(drop)),
       ),
     );
   }
@@ -371,9 +430,9 @@ export class SearchView {
   inOrder() {
     const shown = new Map();
     return () => {
-      const now = new Map(this.ordered.map((hit) => [hit.photo.id, hit]));
-      for (const [id, hit] of shown) if (!now.has(id) && hit.matches.length) shown.set(id, { ...hit, matches: [] });
-      for (const [id, hit] of now) shown.set(id, hit);
+      const now = new Map(this.visible().map((hit) => [hit.photo.id, hit]));
+      for (const [id, hit] of shown) shown.set(id, now.get(id) ?? { ...hit, matches: [] });
+      for (const hit of this.ordered) shown.set(hit.photo.id, hit);
       return [...shown.values()];
     };
   }

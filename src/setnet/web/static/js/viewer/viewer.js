@@ -231,12 +231,17 @@ export class Viewer {
     if (this.player) this.strip.show(photo).catch(() => {});
     this.fit();
     this.faces(hit, []);
+    for (const step of [1, -1]) this.preload(this.source.hits()[this.source.index + step]?.photo);
     api
       .photo(photo.id)
       .then((details) => {
         if (this.hit === hit) this.faces(hit, details.faces);
       })
       .catch(() => {});
+  }
+
+  preload(photo) {
+    if (photo && photo.kind !== "video") new Image().src = urls.thumbnail(photo, SMALL);
   }
 
   faces(hit, known) {
