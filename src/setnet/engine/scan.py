@@ -116,7 +116,7 @@ class Scan:
         for s, segment in enumerate(self.snapshot.segments):
             if len(blocks[s]):
                 stored = coded.arguments(segment)
-                place = (bounds, int(self.table.start[s]), bounds.shape[1], False, least)
+                place = (bounds, int(self.table.start[s]), bounds.shape[1], least)
                 parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.table.lane_rows[s]) * TASK)
                 for part in np.array_split(blocks[s], max(1, parts)) if threads != 1 else [blocks[s]]:
                     work.append(partial(backend.kernels.scan, *stored, part, *place))

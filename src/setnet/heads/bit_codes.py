@@ -84,21 +84,6 @@ class BitCodec:
         return codes, ((factors.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
 
     @staticmethod
-    @cache
-    def steps(dim: int) -> Floats:
-        """Return what a compiled rotation multiplies by before each round and after the last.
-
-        That is a row of signs, and in the next row what scales the dimensions that were mixed in between.
-        """
-        bits = code_bits(dim)
-        window = 1 << bits.bit_length() - 1
-        factors = np.concatenate([_signs(bits), np.ones((1, bits))])
-        for turn in range(ROUNDS):
-            mixed = slice(window) if turn % 2 == 0 else slice(bits - window, bits)
-            factors[turn + 1, mixed] /= np.sqrt(window)
-        return factors.astype(np.float32)
-
-    @staticmethod
     def rotated(vectors: Floats) -> Floats:
         """Return vectors, or queries, in the dimensions of the codes."""
         if vectors.shape[1] <= DENSE:

@@ -34,12 +34,12 @@ class Kind(IntEnum):
 class Scan(IntEnum):
     """Which of the scans."""
 
-    BYTES, HALVES, FIVE, NINE, LEAST, BITS, BIT_ROWS = range(7)
+    BYTES, HALVES, FIVE, NINE, LEAST, BIT_ROWS = range(6)
 
     @property
     def bits(self) -> int:
         """How `reference.scan` calls it."""
-        return (8, 4, 5, 9, 5, 1, 1)[self]
+        return (8, 4, 5, 9, 5, 1)[self]
 
     @property
     def in_panels(self) -> bool:
@@ -66,7 +66,7 @@ def write_cases(path: Path, query_peak: int) -> int:
 def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Arrays]]:
     for which in Scan:
         peak = query_peak if which == Scan.BYTES else 127
-        for dim, rows in SIZES + (LONG if which >= Scan.BITS else []):
+        for dim, rows in SIZES + (LONG if which == Scan.BIT_ROWS else []):
             for extreme in (False, True):
                 yield Kind.SCAN, _scan(rng, which, dim, rows, peak, extreme)
     for n in (0, 1, 16, 67, 1003):
@@ -129,9 +129,6 @@ class _Stored:
         layout, _ = _layout(rng)
         place = layout.row_start, layout.first_wide, layout.blocks
         rows = int(layout.row_start[-1])
-        if which == Scan.BITS:
-            codes = bytes_of(rows, width, lanes.LANES)
-            return cls(codes, upper_halves(rows, lanes.LANES), nothing, no_norms, *place)
         if which.in_panels:
             panels = -(-dim // lanes.PANEL)
             codes, norms = bytes_of(rows, panels * 5, lanes.LANES, 4), upper_halves(rows, 3, lanes.LANES)
@@ -147,7 +144,7 @@ def _query(
     rng: np.random.Generator, which: Scan, groups: int, rows: int, peak: int, extreme: bool
 ) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float32]]:
     """Return codes, first sums and steps; similarities without slack and shift are then at most about one."""
-    if which >= Scan.BITS:
+    if which == Scan.BIT_ROWS:
         codes = _drawn(rng, 0, 63, (rows, groups * 32), extreme)
         start, largest = np.zeros(rows), 63 * 2 * groups
     else:
@@ -164,7 +161,7 @@ def _scan(rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int,
     codes, start, step = _query(rng, which, groups, rows, peak, extreme)
     terms = rng.normal(scale=0.1, size=(7, rows)).astype(np.float32)
     terms[reference.STEP] = step
-    terms[reference.SHIFT] *= which >= Scan.BITS
+    terms[reference.SHIFT] *= which == Scan.BIT_ROWS
     terms[reference.WEIGHT] = rng.uniform(0.5, 1, rows)
     owner = np.unique(np.sort(rng.integers(0, 3, rows)), return_inverse=True)[1].astype(np.int64)
     blocks = rng.permutation(stored.blocks)[1:].astype(np.int64)  # one is left out
@@ -172,7 +169,7 @@ def _scan(rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int,
     expected = np.full((owner[-1] + 1, apart), np.nan, np.float32)
     reference.scan(which.bits, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start,
                    stored.first_wide, groups, codes, start, terms, *LOGISTIC, owner, blocks, expected, 0,
-                   apart, False, which == Scan.LEAST)  # fmt: skip
+                   apart, which == Scan.LEAST)  # fmt: skip
     meta = np.array([which, rows, groups, stored.first_wide, stored.items, apart], np.int64)
     return [meta, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start, codes, start,
             terms, owner, blocks, np.array(LOGISTIC, np.float32), expected]  # fmt: skip

@@ -84,8 +84,8 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
         assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
         bounds.append(found[used])
         if bits == 5:
-            scan_plainly(*args, expected, 0, len(expected), False, True)
-            backend.kernels.scan(*args, found, 0, len(found), False, True)
+            scan_plainly(*args, expected, 0, len(expected), True)
+            backend.kernels.scan(*args, found, 0, len(found), True)
             np.testing.assert_allclose(found[used], expected[used], rtol=3e-5, atol=1e-5)
             above = (sims - query.least[:, None]).max(axis=0)
             least = np.array([above[offsets[item] : offsets[item + 1]].min() for item in items])

@@ -16,7 +16,6 @@ from setnet.engine.kernels.lanes import LANES, PANEL, interleave
 from setnet.engine.kernels.linkage_reference import linkage as linkage
 from setnet.engine.kernels.lists_reference import search_lists as search_lists
 from setnet.heads import codec
-from setnet.heads.bit_codes import BitCodec
 
 
 def levels() -> list[str]:
@@ -115,21 +114,21 @@ def scan(
     fine_norms: NDArray[np.uint16], row_start: NDArray[np.int64], first_wide: int, groups: int,
     query: NDArray[np.int8], start: NDArray[np.int32], terms: NDArray[np.float32], w: float, threshold: float,
     inflate: float, owner: NDArray[np.int64], blocks: NDArray[np.int64], bounds: NDArray[np.float32],
-    offset: int, apart: int, packed: bool = False, least: bool = False,
+    offset: int, apart: int, least: bool = False,
 ) -> None:  # fmt: skip
     """Write the bounds of all lanes of blocks, each query's in its row.
 
-    ``fine`` and ``fine_norms`` are read at nine bits only. ``owner`` is the query of each row of codes; query
-    i's bounds begin at i * apart + offset, in the order of blocks, or those of the chosen ones only where
-    ``packed``. A ``first_wide`` of -1 says that one-bit codes lie row by row, 16 items to a block. With
-    ``least``, by how much the least similar element of a lane reaches the ``LEAST`` of whatever row of the
-    query it reaches by most is written instead.
+    ``fine`` and ``fine_norms`` are read at nine bits only. ``owner`` is the query of each row of codes;
+    query i's bounds begin at i * apart + offset, in the order of blocks. A ``first_wide`` of -1 says that
+    one-bit codes lie row by row, 16 items to a block. With ``least``, by how much the least similar
+    element of a lane reaches the ``LEAST`` of whatever row of the query it reaches by most is written
+    instead.
     """
     queries = int(owner.max()) + 1
     out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
     belongs = (owner[:, None] == np.arange(queries)) * terms[WEIGHT][:, None]
-    for i, block in enumerate(blocks.tolist()):
-        place = (i if packed else block) * LANES
+    for block in blocks.tolist():
+        place = block * LANES
         if first_wide < 0:
             items = slice(block * LANES, min(len(codes), (block + 1) * LANES))
             sums = _looked_up(codes[items], query)
@@ -139,9 +138,7 @@ def scan(
             ).T
             continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
-        if bits == 1:
-            sums = _looked_up(codes[rows].swapaxes(1, 2), query)
-        elif bits in (5, 9):
+        if bits in (5, 9):
             sums = _levels(codes[rows], fine[rows] if bits == 9 else None) @ query.T.astype(np.int64) + start
         else:
             raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
@@ -156,7 +153,7 @@ def scan(
             similarity += terms[LOST] * norms[:, NORM, :, None]
         else:
             stored = scales.reshape(-1, LANES)[rows, :, None]
-            similarity = (from_upper(stored) if bits == 1 else stored) * similarity
+            similarity = stored * similarity
         wide = block >= first_wide
         if least:
             above = similarity - terms[LEAST]
@@ -273,18 +270,6 @@ def _to_halves(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return lines of four bytes of numbers below 16, eight to a line."""
     eight = numbers.reshape(*numbers.shape[:2], -1, 2, 4)
     return np.asarray(eight[..., 0, :] | eight[..., 1, :] << 4)
-
-
-def pack_bits(
-    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], centre: NDArray[np.float32],
-    steps: NDArray[np.float32], codes: NDArray[np.uint8], factors: NDArray[np.uint16],
-) -> None:  # fmt: skip
-    """Write the one-bit codes and factors of the elements named by slots in lane order; 0 in empty lanes."""
-    used = (slots >= 0).reshape(-1)
-    bits, scales = BitCodec(centre).encode(rows[np.maximum(slots, 0).reshape(-1)].astype(np.float32))
-    bits[~used], scales[~used] = 0, 0
-    codes[:] = bits.reshape(*slots.shape, -1).swapaxes(1, 2)
-    factors[:] = scales.reshape(slots.shape)
 
 
 def set_similarities(

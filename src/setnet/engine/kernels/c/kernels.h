@@ -40,15 +40,14 @@
 enum { SCALE, RESIDUAL, NORM, NORMS }; /* |stored - scale * code| and |scale * code| at most */
 
 typedef struct {
-  const uint8_t *codes;       /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
+  const uint8_t *codes;       /* rows x groups x LINE; one bit: items x groups */
   const uint8_t *fine;        /* four bits more for codes of five: rows x groups * 4 / 5 x LINE */
-  const void *scales;         /* float32, one per lane of each row; of one bit elements their upper halves; of five */
-                              /* bits NORMS upper halves per lane */
+  const void *scales;         /* float32, one per lane of each row; of five bits NORMS upper halves per lane */
   const uint16_t *fine_norms; /* residuals of codes of nine bits, upper halves, one per lane of each row */
   const int64_t *row_start;   /* blocks + 1; NULL when every block has one row */
   int64_t first_wide;         /* from this block on all lanes are elements of one item; -1: one bit row by row */
   int64_t items;              /* rows of one-bit codes without blocks */
-  int64_t groups;             /* lines per row (8, 5 and 4 bit), or bytes per lane or item (1 bit) */
+  int64_t groups;             /* lines per row (8, 5 and 4 bit), or bytes per item (1 bit) */
                               /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
 } Codes;
 
@@ -88,7 +87,7 @@ typedef struct ListKernels ListKernels; /* see lists.h */
 typedef struct {
   const char *name;
   scan_function scan8, scan4, scan5, scan9; /* bytes, halves of bytes, five and nine bits */
-  scan_function scan1, scan1_rows;          /* bits, bits row by row */
+  scan_function scan1_rows;                 /* bits row by row */
   scan_function least5;                     /* five bits: whether all elements may be matched */
   collect_function collect;
   const ListKernels *lists;

@@ -8,7 +8,6 @@
 #include "lists.h"
 #include "mapped.h"
 #include "match.h"
-#include "pack.h"
 
 enum { STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST, TERMS }; /* of each row of a query */
 
@@ -16,7 +15,7 @@ enum { STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST, TERMS }; /* of each row 
 static scan_function scan_of(int bits, int by_row, int least) {
   if (least) return bits == 5 ? kernels->least5 : 0;
   switch (bits) {
-    case 1: return by_row ? kernels->scan1_rows : kernels->scan1;
+    case 1: return by_row ? kernels->scan1_rows : 0;
     case 4: return kernels->scan4;
     case 5: return kernels->scan5;
     case 8: return kernels->scan8;
@@ -26,13 +25,13 @@ static scan_function scan_of(int bits, int by_row, int least) {
 }
 
 static PyObject *py_scan(PyObject *self, PyObject *args) {
-  int bits, packed = 0, least = 0;
+  int bits, least = 0;
   Py_buffer codes, scales, fine, fine_norms, row_start, qcodes, start, terms, owner, blocks, bounds;
   long long first_wide, groups, offset, apart;
   double w, threshold, inflate;
-  if (!PyArg_ParseTuple(args, "iy*y*y*y*y*LLy*y*y*dddy*y*w*LL|pp", &bits, &codes, &scales, &fine, &fine_norms,
+  if (!PyArg_ParseTuple(args, "iy*y*y*y*y*LLy*y*y*dddy*y*w*LL|p", &bits, &codes, &scales, &fine, &fine_norms,
                         &row_start, &first_wide, &groups, &qcodes, &start, &terms, &w, &threshold, &inflate, &owner,
-                        &blocks, &bounds, &offset, &apart, &packed, &least))
+                        &blocks, &bounds, &offset, &apart, &least))
     return NULL;
   const int64_t rows = start.len / 4, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
   const int by_row = first_wide < 0;
@@ -47,19 +46,13 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
              (bits != 9 || fine.len / 4 == codes.len / 5);
   for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
   for (int64_t i = 0; fits && i < n; i++) {
-    const int64_t to = packed ? i : block[i];
-    const int64_t last = by_row && (to + 1) * LANES > c.items ? c.items : (to + 1) * LANES;
-    fits = block[i] >= 0 && to * LANES < last && offset + last <= apart;
+    const int64_t last = by_row && (block[i] + 1) * LANES > c.items ? c.items : (block[i] + 1) * LANES;
+    fits = block[i] >= 0 && block[i] * LANES < last && offset + last <= apart;
   }
   if (!fits) {
     PyErr_SetString(PyExc_ValueError, "scan: a block outside the bounds");
   } else {
-    float *out = (float *)bounds.buf + offset;
-    Py_BEGIN_ALLOW_THREADS /* packed: run by run of blocks, so that their bounds follow each other */
-        for (int64_t i = 0, to = n; i < n; i = to, to = n) {
-      for (to = packed ? i + 1 : n; to < n && block[to] == block[to - 1] + 1;) to++;
-      scan(&c, &q, block + i, to - i, out + (packed ? i - block[i] : 0) * LANES, apart);
-    }
+    Py_BEGIN_ALLOW_THREADS scan(&c, &q, block, n, (float *)bounds.buf + offset, apart);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&fine), PyBuffer_Release(&fine_norms);
@@ -153,27 +146,6 @@ static PyObject *py_pack_codes(PyObject *self, PyObject *args) {
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&norms);
-  if (PyErr_Occurred()) return NULL;
-  if (failed) return PyErr_NoMemory();
-  Py_RETURN_NONE;
-}
-
-static PyObject *py_pack_bits(PyObject *self, PyObject *args) {
-  Py_buffer rows, slots, centre, steps, codes, factors;
-  int half, failed = 0;
-  long long dim;
-  if (!PyArg_ParseTuple(args, "y*iLy*y*y*w*w*", &rows, &half, &dim, &slots, &centre, &steps, &codes, &factors))
-    return NULL;
-  Elements e = {rows.buf, half, dim, NULL};
-  const int64_t n = slots.len / 8 / LANES, bits = steps.len / 4 / (ROUNDS + 1);
-  if (bits < dim || bits % 8 || centre.len / 4 < dim || codes.len < n * bits / 8 * LANES || factors.len < n * LANES * 2) {
-    PyErr_SetString(PyExc_ValueError, "pack_bits: arrays too small");
-  } else {
-    Py_BEGIN_ALLOW_THREADS failed = pack_bits(&e, slots.buf, n, centre.buf, steps.buf, bits, codes.buf, factors.buf);
-    Py_END_ALLOW_THREADS
-  }
-  PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&centre), PyBuffer_Release(&steps);
-  PyBuffer_Release(&codes), PyBuffer_Release(&factors);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();
   Py_RETURN_NONE;
@@ -382,7 +354,6 @@ static PyMethodDef METHODS[] = {
     {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
     {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
     {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
-    {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"search_lists", py_search_lists, METH_VARARGS, "Items with the most promising elements, by inverted lists."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},

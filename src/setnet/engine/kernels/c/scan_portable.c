@@ -128,30 +128,6 @@ static int32_t looked_up(const uint8_t *code, int64_t bytes, int64_t apart, cons
   return sum;
 }
 
-/* One bit in lane order. */
-SCAN(scan1_portable) {
-  for (int64_t b = 0; b < n; b++)
-    for (int64_t p = 0; p < q->rows; p++) {
-      const int64_t block = blocks[b];
-      const uint8_t *tables = (const uint8_t *)q->codes + p * q->stride;
-      float best[LANES];
-      for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
-      for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++)
-        for (int lane = 0; lane < LANES; lane++) {
-          union {
-            uint32_t bits;
-            float value;
-          } factor = {(uint32_t)((const uint16_t *)c->scales)[r * LANES + lane] << 16};
-          int32_t sum = looked_up(c->codes + r * c->groups * LANES + lane, c->groups, LANES, tables);
-          float s = factor.value * (q->step[p] * (float)sum + q->slack[p]);
-          if (s > best[lane]) best[lane] = s;
-        }
-      if (block >= c->first_wide) spread_best(best);
-      for (int lane = 0; lane < LANES; lane++)
-        add_share(q, p, best[lane] + q->shift[p], bounds + owner_of(q, p) * apart + block * LANES + lane);
-    }
-}
-
 /* One bit row by row. */
 SCAN(scan1_rows_portable) {
   for (int64_t b = 0; b < n; b++)

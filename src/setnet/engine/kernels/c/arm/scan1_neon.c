@@ -52,21 +52,7 @@ NEON void transposed(const uint8_t *const *rows, int64_t at, int64_t bytes, uint
   }
 }
 
-/* total += the sums of 16 lanes over bytes from .. to of their codes in lane order, for `count` query rows */
-NEON void add_lanes(const uint8_t *row, int64_t from, int64_t to, const uint8_t *tables, int64_t stride, int count,
-                    int32x4_t (*total)[4]) {
-  Sums sums[AT_ONCE];
-  for (int i = 0; i < count; i++) sums[i].first = sums[i].second = vdupq_n_u16(0);
-  for (int64_t j = from; j < to; j += 4) {
-    const uint8_t *line = row + j * LANES;
-    const uint8x16_t codes[4] = {vld1q_u8(line), vld1q_u8(line + 16), vld1q_u8(line + 32), vld1q_u8(line + 48)};
-    __builtin_prefetch(line + PREFETCH);
-    for (int i = 0; i < count; i++) look_up(codes, tables + i * stride + j * 32, &sums[i]);
-  }
-  for (int i = 0; i < count; i++) widen(sums[i], total[i]);
-}
-
-/* the same over 16 rows that are stored one by one */
+/* total += the sums of 16 rows over bytes from .. to of their codes, for `count` query rows */
 NEON void add_rows(const uint8_t *const *rows, int64_t bytes, int64_t from, int64_t to, const uint8_t *tables,
                    int64_t stride, int count, int32x4_t (*total)[4]) {
   Sums sums[AT_ONCE];
@@ -80,32 +66,7 @@ NEON void add_rows(const uint8_t *const *rows, int64_t bytes, int64_t from, int6
   for (int i = 0; i < count; i++) widen(sums[i], total[i]);
 }
 
-/* factor: a float32 whose lower half is not stored */
-NEON float32x4_t factors(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
-
-/* elements in lane order: the shares of `count` query rows starting at p in the scores of a block */
-NEON void bits_block(const Codes *c, const Query *q, int64_t block, int64_t p, int count, float *bounds,
-                     int64_t apart) {
-  const uint8_t *tables = (const uint8_t *)q->codes + p * q->stride;
-  float32x4_t best[AT_ONCE][4];
-  for (int i = 0; i < count; i++)
-    for (int k = 0; k < 4; k++) best[i][k] = vdupq_n_f32(-INFINITY);
-  for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++) {
-    int32x4_t total[AT_ONCE][4];
-    clear(total, count);
-    for (int64_t from = 0; from < c->groups; from += CHUNK)
-      add_lanes(c->codes + r * c->groups * LANES, from, chunk_end(from, c->groups), tables, q->stride, count, total);
-    const uint16_t *stored = (const uint16_t *)c->scales + r * LANES;
-    const float32x4_t scale[4] = {factors(stored), factors(stored + 4), factors(stored + 8), factors(stored + 12)};
-    for (int i = 0; i < count; i++) keep_best(best[i], total[i], scale, q, p + i);
-  }
-  for (int i = 0; i < count; i++) {
-    if (block >= c->first_wide) spread_best(best[i]);
-    add_share(best[i], q->shift[p + i], q, p + i, bounds + owner_of(q, p + i) * apart + block * LANES);
-  }
-}
-
-/* set vectors row by row: the same for the items of a block, as many as there are */
+/* set vectors row by row: the shares of `count` query rows starting at p in the scores of the items of a block */
 NEON void bits_items(const Codes *c, const Query *q, int64_t block, int64_t p, int count, float *bounds,
                      int64_t apart) {
   const int64_t item = block * LANES, rest = c->items - item, n = rest < LANES ? rest : LANES;
@@ -142,6 +103,5 @@ NEON void bits_items(const Codes *c, const Query *q, int64_t block, int64_t p, i
     if (q->rows - p == 1) shares(c, q, blocks[i], p, 1, bounds, apart);        \
   }
 
-SCAN(scan1_neon) { EACH_BLOCK(bits_block) }
 SCAN(scan1_rows_neon) { EACH_BLOCK(bits_items) }
 #endif

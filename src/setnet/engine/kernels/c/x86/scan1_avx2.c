@@ -75,25 +75,7 @@ AVX2 void transposed(const uint8_t *const *rows, int64_t at, int64_t bytes, Quad
   }
 }
 
-/* the sums of 16 lanes over their codes in lane order, for `count` (1..3) query rows */
-AVX2 void lane_sums(const uint8_t *row, int64_t bytes, const uint8_t *tables, int64_t stride, int count,
-                    __m256i (*total)[2]) {
-  for (int i = 0; i < count; i++) total[i][0] = total[i][1] = _mm256_setzero_si256();
-  for (int64_t from = 0; from < bytes; from += CHUNK) {
-    Sums sums[AT_ONCE];
-    const int64_t to = from + CHUNK < bytes ? from + CHUNK : bytes;
-    for (int i = 0; i < count; i++) sums[i].all = sums[i].odd = _mm256_setzero_si256();
-    for (int64_t j = from; j < to; j += 4) {
-      const __m256i *line = (const __m256i *)(row + j * LANES);
-      const Quad quad = {_mm256_loadu_si256(line), _mm256_loadu_si256(line + 1)};
-      _mm_prefetch((const char *)line + PREFETCH, _MM_HINT_T0);
-      for (int i = 0; i < count; i++) look_up(quad, tables + i * stride + j * 32, &sums[i]);
-    }
-    for (int i = 0; i < count; i++) widen(sums[i], total[i]);
-  }
-}
-
-/* the same over 16 rows that are stored one by one */
+/* the sums of 16 rows that are stored one by one, for `count` (1..3) query rows */
 AVX2 void row_sums(const uint8_t *const *rows, int64_t bytes, const uint8_t *tables, int64_t stride, int count,
                    __m256i (*total)[2]) {
   for (int i = 0; i < count; i++) total[i][0] = total[i][1] = _mm256_setzero_si256();
@@ -114,33 +96,11 @@ AVX2 void row_sums(const uint8_t *const *rows, int64_t bytes, const uint8_t *tab
 }
 
 /* store the best similarities of even and of odd lanes */
-AVX2 void store_lanes(__m256 even, __m256 odd, float shift, int wide, float *best) {
+AVX2 void store_lanes(__m256 even, __m256 odd, float shift, float *best) {
   even = _mm256_add_ps(even, _mm256_set1_ps(shift));
   odd = _mm256_add_ps(odd, _mm256_set1_ps(shift));
   __m256 a = _mm256_unpacklo_ps(even, odd), b = _mm256_unpackhi_ps(even, odd);
-  store_best(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31), wide, best);
-}
-
-/* elements in lane order, of so many bytes */
-AVX2 void similarities(const Codes *c, const Query *q, int64_t block, int64_t p, int count, float *best,
-                       int64_t bytes) {
-  const uint8_t *tables = (const uint8_t *)q->codes + p * q->stride;
-  __m256 most[AT_ONCE][2];
-  for (int i = 0; i < count; i++) most[i][0] = most[i][1] = _mm256_set1_ps(-INFINITY);
-  for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++) {
-    __m256i total[AT_ONCE][2];
-    lane_sums(c->codes + r * bytes * LANES, bytes, tables, q->stride, count, total);
-    /* factors: float32 whose lower halves are not stored */
-    __m256i stored = _mm256_loadu_si256((const __m256i *)((const uint16_t *)c->scales + r * LANES));
-    const __m256i factors[2] = {_mm256_slli_epi32(stored, 16), _mm256_and_si256(stored, _mm256_set1_epi32(-65536))};
-    for (int i = 0; i < count; i++)
-      for (int odd = 0; odd < 2; odd++) {
-        __m256 s = similarity256(total[i][odd], _mm256_castsi256_ps(factors[odd]), q, p + i);
-        most[i][odd] = _mm256_max_ps(most[i][odd], s);
-      }
-  }
-  for (int i = 0; i < count; i++)
-    store_lanes(most[i][0], most[i][1], q->shift[p + i], block >= c->first_wide, best + i * TILE * LANES);
+  store_best(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31), 0, best);
 }
 
 /* set vectors row by row; lanes without an item repeat the last */
@@ -157,19 +117,7 @@ AVX2 SIMILARITIES(row_similarities) {
   for (int i = 0; i < count; i++) {
     __m256 even = similarity256(total[i][0], _mm256_loadu_ps(scales), q, p + i);
     __m256 odd = similarity256(total[i][1], _mm256_loadu_ps(scales + 8), q, p + i);
-    store_lanes(even, odd, q->shift[p + i], 0, best + i * TILE * LANES);
-  }
-}
-
-/* 128 dimensions are the most common: loops of known length */
-AVX2 SIMILARITIES(similarities128) { similarities(c, q, block, p, count, best, 16); }
-AVX2 SIMILARITIES(similarities_any) { similarities(c, q, block, p, count, best, c->groups); }
-
-AVX2_ENTRY SCAN(scan1_avx2) {
-  if (c->groups == 16) {
-    scan_tiles(ARGS, similarities128);
-  } else {
-    scan_tiles(ARGS, similarities_any);
+    store_lanes(even, odd, q->shift[p + i], best + i * TILE * LANES);
   }
 }
 
