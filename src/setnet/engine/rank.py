@@ -433,7 +433,9 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
         top = TopK(query.k, -1.0, found)
         top.add(others)
         found = top.best
-    return replace(ranked_items(snapshot, found), how=plan.how, recall=plan.recall)
+    # what was measured holds for elements like those of the index, not for a query that nothing matches
+    recall = plan.recall if found.matched.any() else None
+    return replace(ranked_items(snapshot, found), how=plan.how, recall=recall)
 
 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:
