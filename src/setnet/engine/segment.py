@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -307,14 +308,20 @@ Piece = tuple[int, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, 
 Cut = tuple[NDArray[np.int64], NDArray[Any]]  # where each row's members begin, and the members of all rows
 
 
-def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool = False) -> int:
+def write_segment(
+    path: Path,
+    parts: Sequence[Part],
+    shape: Shape,
+    lists: bool = False,
+    stop: Event | None = None,
+) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
     It has inverted lists if ``lists`` says so.
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
     """
     rows = _Rows(parts)
-    with SegmentFileWriter(path) as writer:
+    with SegmentFileWriter(path, stop) as writer:
         info: dict[str, Any] = {"items": len(rows.seq), "elements": int(rows.offsets[-1])}
         writer.array("seq", np.int64, (), [rows.seq])
         writer.array("offsets", np.int64, (), [rows.offsets])

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -122,14 +123,20 @@ MADV_HUGEPAGE = 14  # of Linux; elsewhere the call fails
 RUN = 1 << 23  # bytes verified by one thread while others verify others
 
 
+class AbandonedError(Exception):
+    """A segment is not wanted any more; its unfinished file is gone."""
+
+
 class SegmentFileWriter:
     """Writes arrays one after another; `finish` completes the file and forces it to disk.
 
-    Used as a context manager: an error removes the unfinished file.
+    Used as a context manager: an error removes the unfinished file, and so does `AbandonedError`, which is
+    raised soon after another thread has set ``stop``.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, stop: Event | None = None) -> None:
         self.path = path
+        self._stop = stop
         self._arrays: dict[str, ArrayEntry] = {}
         self._sums: list[NDArray[np.uint32]] = []
         self._blocks = 0
@@ -191,6 +198,8 @@ class SegmentFileWriter:
 
     def _write_summed(self, data: NDArray[Any], before: int, crc: int) -> int:
         """Write a part of an array after others; return the checksum of its last block so far."""
+        if self._stop and self._stop.is_set():
+            raise AbandonedError
         sums = np.empty((before % BLOCK + data.nbytes) // BLOCK, np.uint32)
         crc = backend.kernels.checksum_blocks(data, BLOCK, before % BLOCK, crc, sums)
         self._sums.append(sums)

@@ -6,8 +6,11 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +30,11 @@ from setnet.engine.files import (
     restrict_with_notice,
     segment_path,
 )
+from setnet.engine.kernels.backend import threads
 from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
-from setnet.engine.segment import Batch, Source, write_segment
+from setnet.engine.segment import Batch, Part, Segment, write_segment
+from setnet.engine.segment_file import AbandonedError
 from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
 from setnet.engine.snapshot import Snapshot
 from setnet.errors import InvalidInputError, LockedError, StorageError
@@ -183,6 +188,21 @@ FILLED = (32_768, 1 << 20)  # items: what they must add up to
 LARGEST = 1 << 22  # items: `compact` makes no larger segment, as a merge needs as much disk again
 
 
+BEHIND = 1 << 26  # bytes: a larger merge runs beside the caller's next changes
+CROWD = 64  # segments: with more, a change waits a little for the merge that is under way
+PATIENCE = 0.3  # seconds
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A written segment without a number: its sources, their rows in it, its file and footer's checksum."""
+
+    old: list[Segment]
+    parts: list[tuple[Segment, NDArray[np.int64]]]
+    path: Path
+    crc: int
+
+
 class Writer:
     """Holds the write lock of an index from opening to closing."""
 
@@ -196,6 +216,7 @@ class Writer:
             ) from None
         self.catalog_path = root / "catalog.sqlite"
         self.folder = SegmentFolder(root)
+        self._merges = count()
         self._log = CommitLog(root)
         try:
             self.catalog = Catalog(self.catalog_path, read_only=False)
@@ -207,9 +228,14 @@ class Writer:
             self._lock.close()
             raise
 
+    @property
+    def holds_lock(self) -> bool:
+        """Whether the index belongs to this process: a fork only inherits it."""
+        return self._lock.is_ours
+
     def close(self) -> None:
         """Close the catalogue and give the lock back."""
-        if not self._lock.is_ours:  # all of it belongs to the process this one was forked from
+        if not self.holds_lock:  # all of it belongs to the process this one was forked from
             self.catalog.abandon()
             return
         try:
@@ -276,7 +302,10 @@ class Writer:
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
             change["deleted"] = self._bury(snapshot, replaced)
-            change["added"] = [self._write([(batch, np.arange(len(seq)))], snapshot)]
+            parts = [(batch, np.arange(len(seq)))]
+            number = self._free_number()
+            self._enter(number, parts, write_segment(segment_path(self.root, number), parts, snapshot.shape))
+            change["added"] = [number]
 
     def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
         """Delete items; their vectors leave the disk at the next merge or `compact`."""
@@ -293,39 +322,61 @@ class Writer:
             dead[segment.number] = rows.tolist()
         return dead
 
-    def _write(
-        self,
-        parts: Sequence[tuple[Source, NDArray[np.int64]]],
-        snapshot: Snapshot,
-        lists: bool = False,
-    ) -> int:
-        """Write a segment, enter it and return its number.
-
-        On an error its file stays: the commit may have succeeded.
-        """
+    def _free_number(self) -> int:
+        """Take a number for a segment, in the transaction that enters it."""
         number = self.folder.free_number(self.catalog.get("next_segment"))
         self.catalog.set("next_segment", number + 1)
+        return number
+
+    def _enter(self, number: int, parts: Sequence[Part], crc: int) -> None:
+        """Enter a segment whose file is complete. On an error it stays: the commit may have succeeded."""
         path = segment_path(self.root, number)
-        crc = write_segment(path, parts, snapshot.shape, lists)
         items = sum(len(rows) for _, rows in parts)
         elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
         self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
         sync_folder(path.parent)
-        return int(number)
 
     def merge(self, snapshot: Snapshot, which: Sequence[int], lists: bool | None = False) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
+        self.replace(self.write_merged(snapshot, which, lists), snapshot)
+
+    def write_merged(
+        self,
+        snapshot: Snapshot,
+        which: Sequence[int],
+        lists: bool | None = False,
+        stop: threading.Event | None = None,
+    ) -> Merged:
+        """Write the living rows of segments to a new file, beside searches and changes."""
         old = [snapshot.segments[s] for s in which]
         for segment in old:  # new checksums must not cover damage
             segment.file.require_sound()
         parts = [(snapshot.segments[s], rows) for s in which if len(rows := snapshot.alive(s))]
+        if lists is None:
+            lists = sum(len(rows) for _, rows in parts) >= SMALLEST_LISTED
+        path = self.root / "segments" / f"merge-{next(self._merges)}.new"
+        crc = write_segment(path, parts, snapshot.shape, lists, stop) if parts else 0
+        return Merged(old, parts, path, crc)
+
+    def replace(self, merged: Merged, latest: Snapshot) -> None:
+        """Put a merged segment in place of its sources, without the rows that were deleted since."""
+        rows = {segment.number: latest.alive(s) for s, segment in enumerate(latest.segments)}
         with self._changing() as change:
-            change["dropped"] = [segment.number for segment in old]
+            change["dropped"] = [segment.number for segment in merged.old]
             self.catalog.drop_segments(change["dropped"])
-            if lists is None:
-                lists = sum(len(rows) for _, rows in parts) >= SMALLEST_LISTED
-            change["added"] = [self._write(parts, snapshot, lists)] if parts else []
-        for segment in old:  # the commit is durable
+            if merged.parts:
+                number = self._free_number()
+                merged.path.rename(segment_path(self.root, number))
+                self._enter(number, merged.parts, merged.crc)
+                change["added"] = [number]
+                late = [(source, np.setdiff1d(own, rows[source.number])) for source, own in merged.parts]
+                if any(len(gone) for _, gone in late):
+                    stored = np.sort(np.concatenate([source.seq[own] for source, own in merged.parts]))
+                    deleted = np.concatenate([source.seq[gone] for source, gone in late])
+                    dead = np.sort(np.searchsorted(stored, deleted))
+                    self.catalog.bury(number, dead, sum(int(s.counts[gone].sum()) for s, gone in late))
+                    change["deleted"] = {number: dead.tolist()}
+        for segment in merged.old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
     def change_settings(self, meta: dict[str, Any]) -> None:
@@ -398,14 +449,23 @@ class IndexEditor:
         self.writer = writer
         self._reader = reader
         self._one_at_a_time = threading.RLock()
+        self._behind: Future[None] | None = None
+        self._stop = threading.Event()
 
     def close(self) -> None:
-        """Close the index and give the write lock back, after a change under way."""
+        """Close the index and give the write lock back, after a change under way; a merge is abandoned."""
+        self._stop_merging()
         with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
             try:
                 self._reader.close()
             finally:
                 self.writer.close()
+
+    def _stop_merging(self) -> None:
+        """Abandon the merge under way, if any, and wait until its file is gone."""
+        if self._behind is not None and self.writer.holds_lock:
+            self._stop.set()
+            wait([self._behind])
 
     def add(
         self,
@@ -425,13 +485,38 @@ class IndexEditor:
             if batch.ids:
                 self.writer.add(batch, snapshot)
                 self._merge_small()
+        if self._behind is not None and len(snapshot.segments) > CROWD:
+            wait([self._behind], PATIENCE)
 
     def _merge_small(self) -> None:
         """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
+        with self._tidying():
+            while due := self.writer.overfull_tier(self._reader.snapshot()):
+                snapshot = self._reader.snapshot()
+                if sum(snapshot.segments[s].file.bytes for s in due) <= BEHIND:
+                    self.writer.merge(snapshot, due)
+                    continue
+                if self._behind is None or self._behind.done():
+                    self._stop.clear()
+                    self._behind = threads("merge").submit(self._merge_behind, snapshot, due)
+                return
+
+    def _merge_behind(self, snapshot: Snapshot, due: list[int]) -> None:
+        """Write a large segment while the index is changed, and replace its sources in one short step."""
+        with self._tidying(), suppress(AbandonedError):
+            merged = self.writer.write_merged(snapshot, due, stop=self._stop)
+            with self._one_at_a_time:
+                latest = self._reader.snapshot()
+                if {segment.number for segment in merged.old} <= {s.number for s in latest.segments}:
+                    self.writer.replace(merged, latest)
+                else:  # `compact` was faster
+                    merged.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _tidying(self) -> Iterator[None]:
         try:
             with storage_errors(self._reader.path):
-                while due := self.writer.overfull_tier(self._reader.snapshot()):
-                    self.writer.merge(self._reader.snapshot(), due)
+                yield
         except StorageError as error:
             logger.warning("small segments of %s were not merged: %s", self._reader.path, error)
 
@@ -461,6 +546,7 @@ class IndexEditor:
 
     def compact(self, lists: bool | None) -> None:
         """Merge segments into as few as can be and drop deleted items from the disk, for good."""
+        self._stop_merging()
         with self._one_at_a_time:
             while runs := self.writer.compactable(self._reader.snapshot(), lists):
                 self.writer.merge(self._reader.snapshot(), runs[0], lists)
