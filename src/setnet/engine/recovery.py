@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,14 +32,15 @@ from setnet.engine.files import (
     segment_path,
 )
 from setnet.engine.results import Report
-from setnet.engine.segment import Segment
-from setnet.engine.segment_file import SegmentFile
+from setnet.engine.segment import Segment, write_segment
+from setnet.engine.segment_file import BLOCK, SegmentFile
 from setnet.engine.settings import Settings, Shape
 from setnet.engine.snapshot import Snapshot, open_segment
 from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
 from setnet.system import FileLock, sync_folder
 
 ROWS = 8192
+NAMED = 20  # items that are lost, by segment
 
 
 def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
@@ -263,6 +265,8 @@ class _Repair:
             catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             items, state = catalog.count("items"), catalog.committed()
         self._put_in_place(path)
+        SegmentFolder(self.root).bring_back(state.segments)
+        sync_folder(self.root / "segments")
         CommitLog(self.root).rewrite(state)
         return RepairReport(items, len(segments), tuple(self.lost), doubtful, tuple(self.set_aside))
 
@@ -283,9 +287,12 @@ class _Repair:
                 continue
             try:
                 file = SegmentFile(path)
-                damage = file.damage()
-                segment = None if damage else Segment(number, file, settings.shape)
-                if segment is not None and not (damage := segment.problems() or _broken_texts(segment)):
+                if file.damage():
+                    segment = self._salvaged(number, file, settings.shape)
+                else:
+                    segment = Segment(number, file, settings.shape)
+                damage = (segment.problems() or _broken_texts(segment)) if segment else []
+                if segment and not damage:
                     segments.append(segment)
             except (SetNetError, ValueError, KeyError) as error:  # not OSError: a disk may read it next time
                 damage = [str(error)]
@@ -297,6 +304,32 @@ class _Repair:
             if not segment_path(self.root, number).exists()
         ]
         return segments
+
+    def _salvaged(self, number: int, file: SegmentFile, shape: Shape) -> Segment | None:
+        """Write what is sound of a damaged segment to a new one, and name what is not; None if nothing is.
+
+        The new file lies in the quarantine until the new catalogue names it.
+        """
+        damaged = Segment(number, file, shape, as_they_are=True)
+        blocks = file.damaged_blocks()
+        wanted = np.setdiff1d(np.arange(len(damaged)), self._dead_rows(number))
+        readable = _rows_with_ids(damaged, wanted, blocks)
+        rows = _sound_rows(damaged, readable, blocks)
+        if lost := len(wanted) - len(rows):
+            names = [repr(name) for name in damaged.ids_of(np.setdiff1d(readable, rows)[:NAMED])]
+            names += [f"{lost - len(names)} more"] * (lost > len(names))
+            arrays = " and ".join(blocks)
+            what = f"{file.path.name} is damaged in {arrays}, {lost} items are lost"
+            self.lost.append(f"segment {number}: {what}: {', '.join(names)}")
+        if not len(rows):
+            return None
+        aside = self.root / QUARANTINE
+        aside.mkdir(mode=0o700, exist_ok=True)
+        new = SegmentFolder(self.root).free_number(number + 1)
+        path = aside / segment_path(self.root, new).name
+        write_segment(path, [(damaged, rows)], shape, lists=damaged.listed)
+        sync_folder(aside)
+        return Segment(new, SegmentFile(path), shape)
 
     def _dead_rows(self, number: int) -> list[int]:
         states = [self.truth] if self.truth else [self.log, self.old]
@@ -332,6 +365,53 @@ class _Repair:
                 (aside / name).unlink(missing_ok=True)
                 os.link(self.root / name, aside / name)
         put_in_place(path, catalog)
+
+
+Blocks = Mapping[str, NDArray[np.int64]]  # the numbers of the damaged ones of each array
+
+
+def _unharmed(
+    segment: Segment,
+    blocks: Blocks,
+    name: str,
+    rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    end: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return those rows whose entries in an array, ``first`` to before ``end``, are in no damaged block."""
+    if name not in blocks:
+        return rows
+    entry = segment.file.entry(name)
+    width = entry.dtype.itemsize * int(np.prod(entry.shape[1:]))
+    before = np.searchsorted(blocks[name], first * width // BLOCK)
+    after = np.searchsorted(blocks[name], -(-end * width // BLOCK))
+    return np.asarray(rows[(after == before) | (first == end)])
+
+
+def _rows_with_ids(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
+    """Return those rows whose ids are sound."""
+    starts, _ = segment.id_texts()
+    rows = _unharmed(segment, blocks, "id_offsets", rows, rows, rows + 2)
+    return _unharmed(segment, blocks, "id_bytes", rows, starts[rows], starts[rows + 1])
+
+
+def _sound_rows(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
+    """Return those rows of which no damaged block holds anything that could not be made again."""
+    rows = _unharmed(segment, blocks, "seq", rows, rows, rows + 1)
+    rows = _unharmed(segment, blocks, "offsets", rows, rows, rows + 2)
+    rows = _unharmed(segment, blocks, "elements", rows, segment.offsets[rows], segment.offsets[rows + 1])
+    for i, column in enumerate(segment.columns.values()):
+        rows = _unharmed(segment, blocks, f"column_{i}_numbers", rows, rows, rows + 1)
+        none = rows[column.numbers[rows] < 0]
+        rows = rows[column.numbers[rows] >= 0]
+        value = column.numbers[rows].astype(np.int64)
+        rows = _unharmed(segment, blocks, f"column_{i}_values", rows, value, value + 2)
+        value = column.numbers[rows].astype(np.int64)
+        texts = column.offsets[value], column.offsets[value + 1]
+        rows = np.union1d(none, _unharmed(segment, blocks, f"column_{i}_texts", rows, *texts))
+    bits = segment.shape.sets.bits if segment.shape.sets else 32
+    rows = _unharmed(segment, blocks, "set_codes" if bits == 1 else "set_rows", rows, rows, rows + 1)
+    return rows if bits >= 16 else _unharmed(segment, blocks, "set_scales", rows, rows, rows + 1)
 
 
 def _broken_texts(segment: Segment) -> list[str]:

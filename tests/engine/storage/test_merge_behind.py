@@ -13,6 +13,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.engine import writer
+from setnet.engine.segment import write_segment
 from setnet.errors import StorageError
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -36,7 +37,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Merge three segments at a time, all behind, and stop each merge before it writes."""
-    made = Gate(writer.write_segment)
+    made = Gate(write_segment)
     monkeypatch.setattr(writer, "MERGE", 3)
     monkeypatch.setattr(writer, "BEHIND", 0)
     monkeypatch.setattr(writer, "write_segment", made)
