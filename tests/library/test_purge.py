@@ -45,7 +45,7 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
     library.people.add("Anna", [Example(secret, str(pair.path))])
     library.photos.thumbnail(pair.id)
 
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     for step in ("setnet.library.photo_writer.delete_stale", "setnet.engine.SetIndex.compact"):

@@ -340,6 +340,7 @@ def rank_given(
     Examples
     --------
     >>> elements = np.eye(3, dtype=np.float32)
+    >>> from setnet.heads import Logistic
     >>> query = Query.of(elements[1:], 3, Logistic(20.0, -8.0), k=1)
     >>> found = rank_given(["a", "b"], elements, np.array([1, 2]), query)
     >>> found.ids, found.matched.tolist()
