@@ -114,6 +114,7 @@ export class SearchView {
       }
       this.remember({ push: what !== "names", field }); // at once: whoever reads the address must find this query
       if (what !== "names") query.hidden.clear();
+      section.setAttribute("aria-busy", "true"); // at once: what is shown answers another question
       soon();
     });
   }
