@@ -54,6 +54,7 @@ emulator:
 
 # Faults are injected into files; a disk in memory does not wait for each fsync.
 soak: install emulator
+	$(PIP) --editable '.[bench]'
 	SETNET_SOAK=1 $(BIN)/pytest -m soak -rs --timeout 7200 --ignore tests/faults
 	SETNET_SOAK=1 $(BIN)/pytest tests/faults --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
 

@@ -1,4 +1,4 @@
-"""What others keep: a user's own PostgreSQL, the faces of an Immich server, face tags of other programs."""
+"""What others keep: vectors in PostgreSQL, Qdrant or LanceDB, faces in Immich, tags of other programs."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 from setnet.errors import missing_extra
 
 __all__ = [
+    "ExternalSets",
     "ImmichHit",
     "ImmichIndex",
     "ImmichPerson",
+    "LanceSets",
     "PostgresSets",
+    "QdrantSets",
     "SyncReport",
     "TagConflict",
     "TagImport",
@@ -19,18 +22,24 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from setnet.connect.external import ExternalSets
     from setnet.connect.face_tags import TagConflict, TagImport, import_tags
     from setnet.connect.immich import ImmichHit, ImmichIndex
     from setnet.connect.immich_sync import ImmichPerson, SyncReport
+    from setnet.connect.lance import LanceSets
     from setnet.connect.postgres import PostgresSets
+    from setnet.connect.qdrant import QdrantSets
     from setnet.connect.tag_writing import TagsWritten, write_tags
 else:
     # name: the module that defines it, imported on first use
     _MODULES = {
+        "ExternalSets": "external",
         "ImmichHit": "immich",
         "ImmichIndex": "immich",
         "ImmichPerson": "immich_sync",
+        "LanceSets": "lance",
         "PostgresSets": "postgres",
+        "QdrantSets": "qdrant",
         "SyncReport": "immich_sync",
         "TagConflict": "face_tags",
         "TagImport": "face_tags",

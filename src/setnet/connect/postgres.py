@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from setnet.connect.database import Connection, Database, unit_vectors
-from setnet.engine import Hit, QueryLike, VectorsLike
-from setnet.engine.conditions import conditions_of
-from setnet.engine.query import Examples, Query
-from setnet.engine.rank import rank_given
-from setnet.engine.results import RankedItems
+from setnet.connect.external import ExternalSets, Floats
+from setnet.engine.conditions import Condition
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, choice_error
 from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
-Floats = NDArray[np.float32]
 Clause = tuple[Composable, list[Any]]  # what follows WHERE, and its parameters
 
 DISTANCES = {"cosine": SQL("<=>"), "ip": SQL("<#>"), "l2": SQL("<->")}  # pgvector's operators
 OLDEST = (0, 8)  # of pgvector: the first that searches an HNSW index on until enough rows satisfy WHERE
 
 
-class ElementOptions(TypedDict, total=False):
-    """The keywords of `PostgresSets.search` that `setnet.engine.SearchOptions` explains."""
-
-    at_least: int
-    only: bool
-    without: VectorsLike | None
-    examples: Examples
-
-
-class PostgresSets:
+class PostgresSets(ExternalSets):
     """A table or view with one row per vector, such as one per face, in a user's PostgreSQL with pgvector.
 
-    The rows with the same value in the column ``item`` are one item, such as a photo. A search takes
-    candidates in SQL, fetches their vectors at unit length and ranks them as `SetIndex` does. Other columns
-    serve as conditions. The database is only read.
+    The rows with the same value in the column ``item`` are one item, such as a photo. Other columns serve as
+    conditions. The database is only read.
 
     Parameters
     ----------
@@ -107,40 +92,13 @@ class PostgresSets:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def search(
-        self,
-        query: QueryLike,
-        k: int = 100,
-        *,
-        candidates: int = 200,
-        where: Mapping[str, Any] | None = None,
-        **options: Unpack[ElementOptions],
-    ) -> list[Hit]:
-        """Return the items that hold most of the query's elements, best first.
-
-        Parameters
-        ----------
-        query
-            (Q, dim) array, or a list with one (n, dim) array of examples per query element.
-        k
-            How many hits at most.
-        candidates
-            Items are ranked that have one of so many rows nearest to each query element. An HNSW index finds
-            these rows if there is one; else PostgreSQL compares all. Conditions on elements hold among the
-            items, so that with strict ones fewer than k may be found though there are more.
-        where
-            Conditions on columns, as on attributes in `SetIndex.search`. Rows that do not satisfy them count
-            as not there.
-        **options
-            ``at_least``, ``only``, ``without`` and ``examples``, as in `setnet.engine.SearchOptions`.
-        """
-        asked = Query.of(query, self.dim, self.logistic, k, candidates=candidates, **options)
+    def elements_near(
+        self, rows: Floats, count: int, where: Sequence[Condition]
+    ) -> tuple[Sequence[str], Floats]:
+        """Return all elements of the items that have one of the ``count`` elements nearest to a row."""
         clause = self._clause(where)
-        one_each: Examples = "max" if options.get("examples") == "max" else "aggregate"
-        rows = Query.of(query, self.dim, self.logistic, examples=one_each).wanted.astype(np.float32)
         with self._database.reading() as connection:
-            near = self._nearest(connection, rows, clause, candidates)
-            return self._rank(connection, near, asked, clause).hits()
+            return self._fetch(connection, self._nearest(connection, rows, clause, count), clause)
 
     def _nearest(self, connection: Connection, rows: Floats, clause: Clause, count: int) -> list[str]:
         """Return the items of the rows nearest to each query row."""
@@ -161,25 +119,20 @@ class PostgresSets:
         given = [value for row in rows.tolist() for value in (*values, row, count)]
         return [str(row[0]) for row in connection.execute(select, given)]
 
-    def _rank(
-        self, connection: Connection, items: Sequence[str], query: Query, clause: Clause
-    ) -> RankedItems:
-        """Return items ranked by the matching of their vectors; of equal ones the lower id comes first."""
+    def _fetch(
+        self, connection: Connection, items: Sequence[str], clause: Clause
+    ) -> tuple[Sequence[str], Floats]:
         where, values = clause
         select = self._sql(
             "SELECT {item}::text, vector_send({vector}::vector) FROM {table} "
-            'WHERE {item} = ANY(%s::{type}[]) AND {where} ORDER BY {item}::text COLLATE "C", {face}',
+            "WHERE {item} = ANY(%s::{type}[]) AND {where} ORDER BY {face}",
             type=SQL(self._item),
             where=where,
         )
         rows = connection.execute(select, [list(items), *values], binary=True).fetchall()
         if not rows:
-            return RankedItems.none(query.size)
-        ids = list(dict.fromkeys(str(name) for name, _ in rows))
-        number = {name: i for i, name in enumerate(ids)}
-        counts = np.bincount([number[str(name)] for name, _ in rows]).astype(np.int64)
-        elements = unit_vectors([sent for _, sent in rows], start=4, step=1)
-        return rank_given(ids, elements, counts, query)
+            return [], np.empty((0, self.dim), np.float32)
+        return [str(name) for name, _ in rows], unit_vectors([sent for _, sent in rows], start=4, step=1)
 
     def _sql(self, statement: str, **parts: Composable) -> Composed:
         """Return a statement in which {table}, {item}, {face} and {vector} stand for the names."""
@@ -198,13 +151,11 @@ class PostgresSets:
             )
         return {str(name): str(kind) for name, kind in found}
 
-    def _clause(self, where: Mapping[str, Any] | None) -> Clause:
+    def _clause(self, where: Sequence[Condition]) -> Clause:
         """Return conditions on columns as SQL, every value a parameter."""
-        if where is not None and not isinstance(where, Mapping):
-            raise InvalidInputError(f"where must map columns to conditions, not be {where!r:.80}")
         parts: list[Composable] = [SQL("true")]
         values: list[Any] = []
-        for condition in conditions_of(where or {}):
+        for condition in where:
             if condition.attribute not in self.columns:
                 raise choice_error("column", condition.attribute, self.columns)
             column, operator = Identifier(condition.attribute), condition.operator
