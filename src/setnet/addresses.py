@@ -100,8 +100,8 @@ class AddressedFile:
 def require_address(address: str) -> None:
     """Raise unless there is something at an address, and this machine can read it."""
     try:
-        system, path = _open_file_system(address)
-        with _plain_errors():
+        system, path = file_system_at(address)
+        with plain_errors():
             is_there = _is_there(system, path)
     except StorageError as error:
         raise InvalidInputError(f"{address}: {error}") from None
@@ -120,15 +120,15 @@ def _is_there(system: Any, path: str) -> bool:
 
 def file_at(address: str) -> AddressedFile:
     """Return what the storage tells of a file, without reading it."""
-    system, path = _open_file_system(address)
-    with _plain_errors():
+    system, path = file_system_at(address)
+    with plain_errors():
         return _to_file(address, system.info(path))
 
 
 def read_address(address: str, largest: int) -> tuple[AddressedFile, bytes]:
     """Return a file and its content, of which at most a byte more than ``largest`` is read."""
-    system, path = _open_file_system(address)
-    with _plain_errors():
+    system, path = file_system_at(address)
+    with plain_errors():
         info = system.info(path)  # before the content: a change in between is then noticed later
         if info.get("size") is not None and info["size"] <= largest:
             return _to_file(address, info), system.cat_file(path)
@@ -149,13 +149,13 @@ def files_below(
     ``is_wanted`` is asked for each file and ``is_entered`` for each folder, by their addresses; ``on_error``
     is told the folders that cannot be listed, and why.
     """
-    system, top = _open_file_system(address)
+    system, top = file_system_at(address)
     scheme, is_archive = _scheme(address), "::" in address
     pending = [(address, top)]
     while pending:
         folder, path = pending.pop()
         try:
-            with _plain_errors():
+            with plain_errors():
                 entries = sorted(system.ls(path, detail=True), key=lambda info: info["name"])
         except StorageError as error:
             on_error(folder, str(error))
@@ -171,7 +171,7 @@ def files_below(
                 inner += [(inside, info["name"])] if is_entered(inside) else []
             elif is_wanted(inside):
                 try:
-                    with _plain_errors():
+                    with plain_errors():
                         known = info if info.get("size") is not None else system.info(info["name"])
                         found = _to_file(inside, known)
                 except StorageError as error:
@@ -181,7 +181,7 @@ def files_below(
         pending.extend(reversed(inner))
 
 
-def _open_file_system(address: str) -> tuple[Any, str]:
+def file_system_at(address: str) -> tuple[Any, str]:
     """Return the file system of an address and the path in it, without what another call remembered.
 
     One that sends requests is kept, since it is slow to make; one with a connection, which may break, is not.
@@ -196,7 +196,7 @@ def _open_file_system(address: str) -> tuple[Any, str]:
         if scheme not in available_protocols():
             kinds = ", ".join(sorted(available_protocols()))
             raise InvalidInputError(f"{scheme}:// is no kind of address that fsspec knows: {kinds}")
-    with _plain_errors():
+    with plain_errors():
         url = f"{inner}::{where}" if inner else where
         is_kept = not inner and get_filesystem_class(_scheme(where)).async_impl
         system, path = url_to_fs(url, skip_instance_cache=not is_kept, use_listings_cache=False)
@@ -204,7 +204,7 @@ def _open_file_system(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Turn whatever a storage raises into a sentence; its own text may have keys or signatures in it."""
     try:
         yield

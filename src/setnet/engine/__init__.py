@@ -1,5 +1,6 @@
 """Vectors on disk become ranked hits: store, kernels, exact, fast and set search."""
 
+from setnet.engine.collection import Collection
 from setnet.engine.kernels.backend import level as kernel_level
 from setnet.engine.kernels.greedy import greedy_matches
 from setnet.engine.query import Mode, QueryLike, SearchOptions, VectorsLike
@@ -10,6 +11,7 @@ from setnet.engine.settings import Shape
 
 __all__ = [
     "BackupReport",
+    "Collection",
     "Contents",
     "Hit",
     "Item",

@@ -53,8 +53,7 @@ def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan
     Which elements of an item no query element matches, lists do not tell at all.
     """
     listed = [s for s, segment in enumerate(snapshot.segments) if segment.listed]
-    items = sum(map(len, snapshot.segments))
-    in_lists = sum(len(snapshot.segments[s]) for s in listed)
+    items, in_lists = snapshot.listed_items
     if query.only or not query.k or query.recall == 1 or in_lists <= LISTED * items:
         return None
     probes, open_rows, expected, tried = dict[int, int](), dict[int, NDArray[np.bool_]](), 0.0, 0

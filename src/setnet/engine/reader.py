@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from setnet.engine.catalog import Catalog
 from setnet.engine.query import KnownPair
+from setnet.engine.recovery import check_index
+from setnet.engine.results import Report
 from setnet.engine.scan import Allowed
 from setnet.engine.settings import GIVEN, Settings, head_named, spec_of
 from setnet.engine.snapshot import Snapshot
@@ -24,8 +26,8 @@ from setnet.heads import Aggregator, Mean
 class IndexReader:
     """What every thread that searches shares; all access to the catalogue is under one lock."""
 
-    def __init__(self, path: Path, head: Aggregator | None) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, head: Aggregator | None) -> None:
+        self.path = path = Path(path)
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._snapshot: Snapshot | None = None
@@ -46,6 +48,11 @@ class IndexReader:
             self._snapshot = None
 
     @property
+    def how_to_write(self) -> str:
+        """What somebody is told who would change what is open for reading."""
+        return f"open it with SetIndex.open({str(self.path)!r})"
+
+    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._catalog is None
@@ -54,8 +61,8 @@ class IndexReader:
     def catalog(self) -> Iterator[Catalog]:
         """Yield the catalogue to one thread at a time; an error says so when the index is closed."""
         with self._lock:
-            if self._catalog is None:
-                raise InvalidInputError(f"the index {self.path} is closed: open it again with SetIndex.open")
+            self.ensure_open()
+            assert self._catalog is not None
             if self._process != os.getpid():  # SQLite's connections do not survive a fork
                 self._catalog.abandon()
                 self._catalog, self._process = Catalog(self._catalog.path, read_only=True), os.getpid()
@@ -123,17 +130,50 @@ class IndexReader:
         """Return the state of the latest commit."""
         return self.view(None)[0]
 
+    def ensure_open(self) -> None:
+        """Raise an error that says so when the index is closed."""
+        if self.closed:
+            raise InvalidInputError(f"the index {self.path} is closed: open it again with SetIndex.open")
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Return the numbers of items, elements, segments and deleted items."""
+        with self.reading() as catalog:
+            sql = (
+                "SELECT ifnull(sum(elements - deleted_elements), 0), count(*), ifnull(sum(deleted), 0) "
+                "FROM segments"
+            )
+            ((elements, segments, deleted),) = catalog.rows((int, int, int), sql)
+            return catalog.living_items(), elements, segments, deleted
+
+    def file_sizes(self) -> dict[str, int]:
+        """Return the bytes of each file."""
+        files = sorted(p for p in self.path.rglob("*") if p.is_file())
+        return {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
+
+    def check(self) -> Report:
+        """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
+        with self.catalog() as catalog:
+            return check_index(catalog, self.path, self.settings.shape)
+
+    def living_items(self) -> int:
+        """Return the number of items."""
+        with self.catalog() as catalog:
+            return catalog.living_items()
+
+    def known_seqs(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the sequence numbers of those ids that are stored."""
+        with self.catalog() as catalog:
+            return catalog.seqs_of(ids)
+
     def known_pairs(self, known: Mapping[str, Sequence[KnownPair]] | None) -> dict[int, Sequence[KnownPair]]:
         """Return what is known of pairs by sequence number; items that are not stored have none."""
         if not known:
             return {}
-        with self.catalog() as catalog:
-            return {seq: known[name] for name, seq in catalog.seqs_of(list(known)).items()}
+        return {seq: known[name] for name, seq in self.known_seqs(list(known)).items()}
 
     def seqs_of(self, ids: Sequence[str], consequence: str = "") -> NDArray[np.int64]:
         """Return the sequence numbers of items in ascending order; an id that is not stored is an error."""
-        with self.catalog() as catalog:
-            known = catalog.seqs_of(ids)
+        known = self.known_seqs(ids)
         unknown = next((name for name in ids if name not in known), None)
         if unknown is not None:
             raise InvalidInputError(f"id {unknown!r} is not in the index{consequence}")

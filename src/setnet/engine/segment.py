@@ -48,7 +48,7 @@ class Batch:
 
     def id_texts(self) -> Texts:
         """Return all ids one after another in UTF-8."""
-        return _joined(self.ids)
+        return joined_texts(self.ids)
 
     def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return codes and scales of set vectors."""
@@ -58,7 +58,7 @@ class Batch:
         return self.set_codes[rows], self.set_scales[rows]
 
 
-def _joined(texts: Sequence[str]) -> Texts:
+def joined_texts(texts: Sequence[str]) -> Texts:
     """Return where each text begins in the bytes of all of them, and these bytes."""
     data = "".join(texts).encode()
     ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import own_errors, storage_errors
+from setnet.engine.collection import CollectionReader, is_collection
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
 from setnet.engine.query import Mode, Query, QueryLike, SearchOptions
 from setnet.engine.rank import best_items, best_of, ranked_items
 from setnet.engine.reader import IndexReader
-from setnet.engine.recovery import BackupReport, RepairReport, back_up, check_index, repair_index
+from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
 from setnet.engine.scan import Allowed
 from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
@@ -29,20 +30,12 @@ from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 def stats_of(reader: IndexReader) -> Stats:
     """Return the numbers of an open index, its size file by file."""
-    with reader.reading() as catalog:
-        sql = (
-            "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) "
-            "FROM segments"
-        )
-        ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
-        items = catalog.living_items()
-    files = sorted(p for p in reader.path.rglob("*") if p.is_file())
-    sizes = {str(p.relative_to(reader.path)): p.stat().st_size for p in files if p.exists()}
+    items, elements, segments, deleted = reader.totals()
     shape = reader.settings.shape
     sets = shape.sets or SetSpec("none", 0, 0)
     return Stats(
         items=items, elements=elements, segments=segments, deleted=deleted,
-        bytes_by_file=sizes, dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
+        bytes_by_file=reader.file_sizes(), dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
         set_dim=sets.dim, set_bits=sets.bits, kernels=backend.level(),
     )  # fmt: skip
 
@@ -65,12 +58,13 @@ class SetIndex:
     >>> index.close()
     """
 
-    def __init__(self, path: Path, read_only: bool, head: Aggregator | None) -> None:
+    def __init__(self, path: str | Path, read_only: bool, head: Aggregator | None) -> None:
         """Use `create` or `open` instead."""
-        self.path, self.read_only = path, read_only
-        writer = None if read_only else Writer(path)
+        self.path, self.read_only = Path(path), read_only
+        writer = None if read_only else Writer(self.path)
         try:
-            self._reader = IndexReader(path, head)
+            reader = CollectionReader if is_collection(path) else IndexReader
+            self._reader: IndexReader = reader(path, head)
         except BaseException:
             if writer:
                 writer.close()
@@ -128,13 +122,18 @@ class SetIndex:
 
         Its files are trusted in nothing: what is read is compared with its checksum the first time, and every
         number that is used as a position is verified.
+
+        A collection, in a folder or at an address such as ``s3://bucket/faces``, is opened for reading:
+        `Collection` changes it.
         """
         root = Path(path)
-        require_index(root)
+        remote = is_collection(path)
+        if not remote:
+            require_index(root)
         if isinstance(head, str):
             head = head_named(head, 0, 32)
         with storage_errors(root):
-            return cls(root, read_only, head)
+            return cls(path if remote else root, read_only or remote, head)
 
     @staticmethod
     def destroy(path: str | Path) -> None:
@@ -259,10 +258,8 @@ class SetIndex:
 
     def _writable(self) -> IndexEditor:
         if self._editor is None:
-            with self._reader.catalog():  # a closed index says so
-                raise InvalidInputError(
-                    f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
-                )
+            self._reader.ensure_open()
+            raise InvalidInputError(f"{self.path} is open read-only: {self._reader.how_to_write}")
         return self._editor
 
     # -- searching -----------------------------------------------------------------------------------
@@ -338,13 +335,11 @@ class SetIndex:
 
     @own_errors
     def __len__(self) -> int:
-        with self._reader.catalog() as catalog:
-            return catalog.living_items()
+        return self._reader.living_items()
 
     @own_errors
     def __contains__(self, item: object) -> bool:
-        with self._reader.catalog() as catalog:
-            return isinstance(item, str) and bool(catalog.seqs_of([item]))
+        return bool(self._reader.known_seqs([item] if isinstance(item, str) else []))
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
@@ -382,5 +377,4 @@ class SetIndex:
     @own_errors
     def check(self) -> Report:
         """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
-        with self._reader.catalog() as catalog:
-            return check_index(catalog, self.path, self.shape)
+        return self._reader.check()

@@ -139,6 +139,17 @@ class Snapshot:
         part._masks = {}
         return part, numbers
 
+    @property
+    def attribute_names(self) -> set[str]:
+        """The names of the attributes that items have."""
+        return {name for segment in self.segments for name in segment.columns}
+
+    @property
+    def listed_items(self) -> tuple[int, int]:
+        """How many items the segments have, and how many of them are in inverted lists."""
+        listed = sum(len(segment) for segment in self.segments if segment.listed)
+        return sum(map(len, self.segments)), listed
+
     def set_norms(self) -> tuple[float, float]:
         """Return the largest norms of a set vector's residual and code, in units of their scale."""
         found = [s.file.info["set_norms"] for s in self.segments if "set_norms" in s.file.info]
@@ -214,9 +225,8 @@ class Snapshot:
         masks = [np.ones(len(segment), bool) for segment in self.segments]
         for name, given in where.items():
             conditions = conditions_of({name: given})
-            known = {name for segment in self.segments for name in segment.columns}
-            if name not in known:
-                names = sorted(known) or ["(no item has any attribute)"]
+            if name not in self.attribute_names:
+                names = sorted(self.attribute_names) or ["(no item has any attribute)"]
                 raise UnknownAttributeError(str(choice_error("attribute", name, names)))
             for mask, segment in zip(masks, self.segments, strict=True):
                 mask &= segment.rows_where(name, conditions)

@@ -1,0 +1,777 @@
+"""A collection: numbered manifests of immutable segments, which many machines write and search.
+
+A segment file has everything about its items but whether they are deleted. Whoever has written one adds it by
+creating the manifest with the next number, which only one can: the others read again and retry. A reader sees
+one manifest. Folders need NumPy alone, other addresses fsspec; their segments are kept on the local disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from math import gcd
+from pathlib import Path
+from time import monotonic
+from typing import Any, NoReturn
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setnet.addresses import file_system_at, is_address, plain_errors, to_address
+from setnet.durable import storage_errors
+from setnet.engine.lists import SMALLEST_LISTED
+from setnet.engine.reader import IndexReader
+from setnet.engine.results import Report
+from setnet.engine.scan import Allowed
+from setnet.engine.segment import Part, Segment, Texts, joined_texts, write_segment
+from setnet.engine.segment_file import SegmentFile
+from setnet.engine.settings import Settings, chosen_head
+from setnet.engine.snapshot import Snapshot
+from setnet.engine.writer import LARGEST, check_ids, checked_batch
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, VersionError
+from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
+from setnet.system import cache_folder, sync_folder
+
+FORMAT, VERSION = "setnet collection", 1
+MANIFESTS, SEGMENTS = "manifests", "segments"
+KEPT = 100  # older manifests, and what only they name, that stay for readers
+SMALL = 8  # segments of like size of one part that are merged into one
+_NAME = re.compile(r"[0-9a-f]{32}\.seg")
+
+Share = tuple[int, int]  # part i of n, from 1
+WHOLE: Share = (1, 1)
+
+
+def parse_part(text: str) -> Share:
+    """Return a part written as ``i/n``.
+
+    >>> parse_part("2/8")
+    (2, 8)
+    """
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip())
+    part = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= part[0] <= part[1]:
+        raise InvalidInputError(f"part {text!r}: i/n is expected, with i from 1 to n, such as 2/8")
+    return part
+
+
+def may_share(one: Share, other: Share) -> bool:
+    """Return whether two parts, of whatever numbers of parts, can have an item in common.
+
+    Items are dealt out by the remainder of a number of theirs.
+
+    >>> may_share((1, 4), (2, 4)), may_share((1, 2), (3, 4)), may_share((1, 2), (2, 4))
+    (False, True, False)
+    """
+    return (one[0] - other[0]) % gcd(one[1], other[1]) == 0
+
+
+class Folder:
+    """A collection in a folder of this machine, or of a file system that several machines share."""
+
+    fresh_seconds = 0.0
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder; none where it is not there."""
+        return os.listdir(self.root / folder) if (self.root / folder).is_dir() else []
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes."""
+        return (self.root / name).read_bytes()
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Make a file that is whole from the start, and durable; tell whether there was none before."""
+        place = self.root / name
+        unfinished = place.with_name(f".{uuid4().hex}")
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                os.link(unfinished, place)
+            except FileExistsError:
+                return False
+            finally:
+                unfinished.unlink()
+        sync_folder(place.parent)
+        return True
+
+    def place(self, name: str) -> Path:
+        """Return where a new file is to be written, which `publish` then adds to the others."""
+        place = self.root / name
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return place
+
+    def publish(self, name: str) -> None:
+        """Make the name of a new file durable."""
+        sync_folder((self.root / name).parent)
+
+    def fetch(self, name: str) -> Path:
+        """Return where a file can be read."""
+        return self.root / name
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.root / name).unlink(missing_ok=True)
+
+
+class RemoteFolder(Folder):
+    """A collection at an address that fsspec knows; segments that are read are copied to this machine."""
+
+    fresh_seconds = 2.0
+
+    def __init__(self, address: str) -> None:
+        self.address = to_address(address)
+        digest = blake2b(self.address.encode(), digest_size=8).hexdigest()
+        super().__init__(cache_folder() / "collections" / digest)
+        self._system, self._top = file_system_at(self.address)
+
+    def __str__(self) -> str:
+        return self.address
+
+    def _at(self, name: str) -> str:
+        return f"{self._top.rstrip('/')}/{name}"
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            with plain_errors():
+                yield
+        except StorageError as error:
+            raise StorageError(f"{self.address}: {error}") from None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder; none where it is not there."""
+        with self._reaching():
+            try:
+                found = self._system.ls(self._at(folder), detail=False)
+            except FileNotFoundError:
+                return []
+            return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes."""
+        with self._reaching():
+            return bytes(self._system.cat_file(self._at(name)))
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Make a file; tell whether there was none before."""
+        with self._reaching():
+            try:
+                self._system.pipe_file(self._at(name), data, mode="create")
+            except FileExistsError:
+                return False
+            except (NotImplementedError, TypeError):
+                raise InvalidInputError(
+                    f"{self.address} is read-only: this kind of address cannot create a file only where "
+                    "there is none"
+                ) from None
+        return True
+
+    def publish(self, name: str) -> None:
+        """Copy a new file to the address."""
+        with self._reaching():
+            self._system.put_file(str(self.root / name), self._at(name))
+
+    def fetch(self, name: str) -> Path:
+        """Return where the copy of a file is, after making it."""
+        place = self.place(name)
+        if not place.exists():
+            unfinished = place.with_name(f".{uuid4().hex}")
+            try:
+                with self._reaching():
+                    self._system.get_file(self._at(name), str(unfinished))
+                unfinished.replace(place)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        return place
+
+    def remove(self, name: str) -> None:
+        """Remove a file and its copy, if they are there."""
+        super().remove(name)
+        with self._reaching(), suppress(FileNotFoundError):
+            self._system.rm_file(self._at(name))
+
+    def forget(self, named: set[str]) -> None:
+        """Remove the copies of segments that a manifest does not name any more."""
+        for name in super().names(SEGMENTS):
+            if name not in named and _NAME.fullmatch(name):
+                super().remove(f"{SEGMENTS}/{name}")
+
+
+def folder_at(address: str | Path) -> Folder:
+    """Return the files of a collection."""
+    return RemoteFolder(os.fspath(address)) if is_address(address) else Folder(Path(address).expanduser())
+
+
+def is_collection(address: str | Path) -> bool:
+    """Return whether there is, or can only be, a collection at a path or address."""
+    return is_address(address) or (Path(address) / MANIFESTS).is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A segment as a manifest lists it.
+
+    Attributes
+    ----------
+    first
+        What is added to the numbers of its items, which say in which order items were added.
+    part
+        Which items it can have, and others cannot: those of part i of n.
+    deleted
+        Which rows are deleted, as bits; empty when none is.
+    """
+
+    name: str
+    items: int
+    elements: int
+    bytes: int
+    crc: int
+    columns: tuple[str, ...] = ()
+    listed: bool = False
+    first: int = 0
+    part: Share = WHOLE
+    deleted: str = ""
+    dead: int = 0
+    dead_elements: int = 0
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> ListedFile:
+        """Return what a manifest lists, trusting nothing in it."""
+        made = cls(**{**given, "columns": tuple(map(str, given["columns"])), "part": tuple(given["part"])})
+        numbers = (made.items, made.elements, made.bytes, made.crc, made.first, made.dead, *made.part)
+        if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or not _NAME.fullmatch(made.name):
+            raise ValueError(f"{made.name!r} is no segment")
+        parse_part("/".join(map(str, made.part)))
+        return made
+
+    @property
+    def living(self) -> int:
+        """How many items are not deleted."""
+        return self.items - self.dead
+
+    def dead_rows(self) -> NDArray[np.bool_] | None:
+        """Return which rows are deleted; None when none is."""
+        if not self.deleted:
+            return None
+        limit = -(-self.items // 8)
+        bits = zlib.decompressobj().decompress(b64decode(self.deleted), limit)
+        return np.unpackbits(np.frombuffer(bits.ljust(limit, b"\0"), np.uint8), count=self.items).astype(bool)
+
+    def without(self, rows: NDArray[np.int64], segment: Segment) -> ListedFile:
+        """Return it with more rows deleted."""
+        dead = self.dead_rows()
+        dead = np.zeros(self.items, bool) if dead is None else dead
+        dead[rows] = True
+        if not dead.any():
+            return self
+        bits = b64encode(zlib.compress(np.packbits(dead).tobytes())).decode()
+        elements = int(segment.counts[dead].sum())
+        return replace(self, deleted=bits, dead=int(np.count_nonzero(dead)), dead_elements=elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a collection is at one time: its settings, its segments, and what is deleted of them.
+
+    ``about`` says what the vectors are of, such as the model that made them.
+    """
+
+    number: int
+    settings: Settings
+    about: Mapping[str, Any] = field(default_factory=dict)
+    next_seq: int = 1
+    segments: tuple[ListedFile, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as JSON with a checksum."""
+        body = {
+            "format": FORMAT, "version": VERSION, "number": self.number, "settings": self.settings.as_json(),
+            "about": dict(self.about), "next_seq": self.next_seq,
+            "segments": [asdict(listed) for listed in self.segments],
+        }  # fmt: skip
+        return json.dumps({"crc": _crc(body), "manifest": body}, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, data: bytes, where: str) -> Manifest:
+        """Return a manifest that was read, trusting nothing in it."""
+        try:
+            stored = json.loads(data)
+            body = stored["manifest"]
+            if body["format"] != FORMAT or body["version"] > VERSION:
+                raise VersionError(
+                    f"{where}: version {body['version']} is newer than this setnet: upgrade it"
+                )
+            if stored["crc"] != _crc(body):
+                raise ValueError("its checksum does not fit")
+            segments = tuple(map(ListedFile.parse, body["segments"]))
+            settings = Settings.of_json(body["settings"])
+            return cls(int(body["number"]), settings, body["about"], int(body["next_seq"]), segments)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise StorageError(f"{where} is damaged: {error}") from None
+
+    def of_part(self, part: Share) -> list[ListedFile]:
+        """Return the segments that the i-th of n searchers has: each goes to the one with the fewest bytes.
+
+        A segment that is added moves no other.
+        """
+        loads = [0] * part[1]
+        own = []
+        for listed in self.segments:
+            least = loads.index(min(loads))
+            loads[least] += listed.bytes
+            if least == part[0] - 1:
+                own.append(listed)
+        return own
+
+
+def _crc(body: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())
+
+
+def _path_of(number: int) -> str:
+    return f"{MANIFESTS}/{number:08d}.json"
+
+
+def _numbers(files: Folder) -> list[int]:
+    """Return the numbers of the manifests, in order."""
+    names = (name.removesuffix(".json") for name in files.names(MANIFESTS) if name.endswith(".json"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def _newest(files: Folder, known: Manifest | None = None) -> Manifest:
+    """Return the newest manifest, which need not be read again if it is the known one."""
+    for attempt in range(5):
+        numbers = _numbers(files)
+        if not numbers:
+            raise NotAnIndexError(f"{files} holds no collection: make one with Collection.create")
+        if known is not None and known.number == numbers[-1]:
+            return known
+        try:
+            return Manifest.parse(files.read(_path_of(numbers[-1])), f"{files}: manifest {numbers[-1]}")
+        except FileNotFoundError:  # removed since, as there are newer ones
+            if attempt == 4:
+                raise
+    raise AssertionError
+
+
+def id_hashes(texts: Texts) -> NDArray[np.uint64]:
+    """Return a number for each id by which it is looked up; different ids rarely have the same.
+
+    >>> one, other, again = id_hashes(joined_texts(["a", "b", "a"])).tolist()
+    >>> one == again, one == other
+    (True, False)
+    """
+    offsets, data = texts
+    weights = np.random.default_rng(0).integers(0, 2**64, 1024, np.uint64) | np.uint64(1)
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for at in range(0, len(found), 1 << 16):
+        ends = offsets[at : at + (1 << 16) + 1]
+        place = np.arange(ends[0], ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
+        values = (data[ends[0] : ends[-1]].astype(np.uint64) + np.uint64(1)) * weights[place % 1024]
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+        found[at : at + (1 << 16)] = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]]
+    return found
+
+
+class CollectionSnapshot(Snapshot):
+    """The segments of a part of a collection, as of one manifest."""
+
+    def __init__(self, manifest: Manifest, part: Share, opened: Callable[[ListedFile], Segment]) -> None:
+        self.manifest, self.generation, self.shape = manifest, manifest.number, manifest.settings.shape
+        own = manifest.of_part(part)
+        self.segments = [opened(listed) for listed in own]
+        self.dead = [listed.dead_rows() for listed in own]
+        self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+
+    @property
+    def attribute_names(self) -> set[str]:
+        """The names of the attributes of all items of the collection."""
+        return {name for listed in self.manifest.segments for name in listed.columns}
+
+    @property
+    def listed_items(self) -> tuple[int, int]:
+        """How many items the collection's segments have, and how many of them are in inverted lists."""
+        listed = sum(listed.items for listed in self.manifest.segments if listed.listed)
+        return sum(listed.items for listed in self.manifest.segments), listed
+
+
+class CollectionReader(IndexReader):
+    """The reading side of a collection, or of a part of it: the newest manifest, and a few before it."""
+
+    def __init__(self, address: str | Path, head: Aggregator | None = None, part: Share = WHOLE) -> None:
+        self.files, self.part = folder_at(address), part
+        self.path = Path(address)
+        self._lock = threading.RLock()
+        self._asked = 0.0
+        self._recent: list[CollectionSnapshot] = []
+        self._segments: dict[str, Segment] = {}
+        self._hashes: dict[str, tuple[NDArray[np.uint64], NDArray[np.int64]]] = {}
+        self._is_closed = False
+        self.manifest = _newest(self.files)
+        self.settings = self.manifest.settings
+        self._head = self._checked_head(head)
+
+    @property
+    def how_to_write(self) -> str:
+        """What somebody is told who would change what is open for reading."""
+        return "a collection is changed by setnet.engine.Collection"
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Let go of all files; searches still running end on what they hold."""
+        self._is_closed = True
+        self._recent, self._segments, self._hashes = [], {}, {}
+
+    def refresh(self) -> CollectionSnapshot:
+        """Return the collection as of its newest manifest."""
+        with self._lock:
+            self.ensure_open()
+            if self._recent and monotonic() - self._asked < self.files.fresh_seconds:
+                return self._recent[0]
+            self.manifest = _newest(self.files, self.manifest)
+            self._asked = monotonic()
+            if not self._recent or self._recent[0].generation != self.manifest.number:
+                try:
+                    newest = CollectionSnapshot(self.manifest, self.part, self.open)
+                except (FileNotFoundError, StorageError):
+                    if _newest(self.files, self.manifest) is self.manifest:
+                        raise
+                    return self.refresh()  # what it names has been removed since
+                self._recent = [newest, *self._recent[:2]]
+                named = {listed.name for listed in self.manifest.segments}
+                for name in self._segments.keys() - named:
+                    del self._segments[name]
+                    self._hashes.pop(name, None)
+                if isinstance(self.files, RemoteFolder):
+                    self.files.forget(named)
+            return self._recent[0]
+
+    @property
+    def recent(self) -> Sequence[CollectionSnapshot]:
+        """The newest manifests that were read, newest first."""
+        return self._recent
+
+    def open(self, listed: ListedFile) -> Segment:
+        """Return a segment that a manifest lists; another file in its place is an error."""
+        if listed.name not in self._segments:
+            file = SegmentFile(self.files.fetch(f"{SEGMENTS}/{listed.name}"))
+            found = (file.info["items"], file.info["elements"], file.bytes, file.crc)
+            if found != (listed.items, listed.elements, listed.bytes, listed.crc):
+                raise StorageError(f"{file.path} is not the file that the manifest lists: copy it again")
+            segment = Segment(0, file, self.settings.shape)
+            if listed.first:
+                segment.seq = segment.seq + listed.first
+            self._segments[listed.name] = segment
+        return self._segments[listed.name]
+
+    def view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, Allowed]:
+        """Return the latest snapshot and the rows that satisfy the conditions."""
+        snapshot = self.refresh()
+        return snapshot, snapshot.allowed(where) if where else None
+
+    def rows_named(self, name: str, segment: Segment, ids: Sequence[str]) -> dict[str, int]:
+        """Return the rows of a segment, deleted or not, whose items have these ids."""
+        if name not in self._hashes:
+            hashes = id_hashes(segment.id_texts())
+            order = np.argsort(hashes, kind="stable")
+            self._hashes[name] = hashes[order], order
+        hashes, order = self._hashes[name]
+        wanted = id_hashes(joined_texts(ids))
+        low, high = np.searchsorted(hashes, wanted, "left"), np.searchsorted(hashes, wanted, "right")
+        place = np.repeat(np.arange(len(ids)), high - low)
+        rows = order[np.concatenate([np.arange(0), *map(np.arange, low[low < high], high[low < high])])]
+        return {
+            own: row
+            for own, row, at in zip(segment.ids_of(rows), rows.tolist(), place.tolist(), strict=True)
+            if own == ids[at]
+        }
+
+    def known_seqs(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the sequence numbers of those ids that are stored."""
+        snapshot = self.refresh()
+        names = [i for i in ids if isinstance(i, str)]
+        found: dict[str, int] = {}
+        own = snapshot.manifest.of_part(self.part)
+        for listed, segment, dead in zip(own, snapshot.segments, snapshot.dead, strict=True):
+            for name, row in self.rows_named(listed.name, segment, names).items():
+                if dead is None or not dead[row]:
+                    found[name] = int(segment.seq[row])
+        return found
+
+    def consistent(self) -> NoReturn:
+        """Refuse a backup: files that never change need none of its care."""
+        raise InvalidInputError(f"{self.files} is a collection: copy its folder, segments first")
+
+    def living_items(self) -> int:
+        """Return the number of items."""
+        return self.totals()[0]
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Return the numbers of items, elements, segments and deleted items."""
+        own = self.refresh().manifest.of_part(self.part)
+        elements = sum(listed.elements - listed.dead_elements for listed in own)
+        return sum(f.living for f in own), elements, len(own), sum(listed.dead for listed in own)
+
+    def file_sizes(self) -> dict[str, int]:
+        """Return the bytes of each file."""
+        return {f"{SEGMENTS}/{f.name}": f.bytes for f in self.refresh().manifest.of_part(self.part)}
+
+    def check(self) -> Report:
+        """Verify every checksum; name what is damaged."""
+        problems = [problem for segment in self.refresh().segments for problem in segment.problems()]
+        return Report(not problems, problems)
+
+
+class Collection:
+    """The writing side of a collection: any number of them, on any number of machines.
+
+    Search it by ``SetIndex.open(address)``, or with searchers (`setnet serve --collection`).
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from setnet import SetIndex
+    >>> collection = Collection.create(tempfile.mkdtemp() + "/outfits", dim=3)
+    >>> collection.add(["party", "office"], np.eye(3)[[0, 1, 1]], counts=[2, 1])
+    >>> collection.delete(["office"])
+    >>> with SetIndex.open(collection.address) as index:
+    ...     print(index.search(np.eye(3)[:2]).ids)
+    ['party']
+    """
+
+    def __init__(self, address: str | Path, head: Aggregator | None = None) -> None:
+        """Open the collection at a folder or address; `create` makes one."""
+        self.address = os.fspath(address)
+        self._reader = CollectionReader(address, head)
+        self._files = self._reader.files
+
+    @classmethod
+    def create(
+        cls,
+        address: str | Path,
+        dim: int,
+        *,
+        about: Mapping[str, Any] | None = None,
+        precision: str = "float32",
+        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
+        head: Aggregator | str | None = None,
+        set_dim: int | None = None,
+        set_bits: int = 32,
+        set_logistic: tuple[float, float] | Logistic | None = None,
+    ) -> Collection:
+        """Make a collection; the parameters are those of `SetIndex.create`.
+
+        ``about`` is stored with it: what a writer must agree with. Where there is such a collection already,
+        maybe made by another process at the same time, that one is opened.
+        """
+        made = chosen_head(head, dim, set_dim, set_bits)
+        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
+        first = Manifest(1, settings, about or {})
+        files = folder_at(address)
+        with storage_errors(Path(address), "cannot create a collection: "):
+            if not _numbers(files):
+                files.create(_path_of(1), first.to_bytes())
+        opened = cls(address, made)
+        found = opened.manifest
+        if (found.settings, dict(found.about)) != (settings, dict(first.about)):
+            raise InvalidInputError(
+                f"{opened.address} was made with {dict(found.about) or found.settings}, not with "
+                f"{dict(first.about) or settings}: vectors made in two ways do not compare. Use "
+                "another collection"
+            )
+        return opened
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest manifest."""
+        self._reader.manifest = _newest(self._files, self._reader.manifest)
+        return self._reader.manifest
+
+    def add(
+        self,
+        ids: Sequence[str],
+        elements: ArrayLike,
+        counts: ArrayLike,
+        attributes: Sequence[Mapping[str, Any] | None] | None = None,
+        set_vectors: ArrayLike | None = None,
+        part: Share = WHOLE,
+    ) -> None:
+        """Add items as one segment, in place of those that have their ids; as `SetIndex.add` does.
+
+        ``part`` (i, n) promises that no segment of another part has items with these ids, so that none of
+        them is read.
+        """
+        reader = self._reader
+        head = reader.head if set_vectors is None else None
+        batch = checked_batch(ids, elements, counts, attributes, set_vectors, reader.settings.shape, head)
+        if not batch.ids:
+            return
+        batch.seq[:] = np.arange(1, len(batch.ids) + 1)
+        with storage_errors(reader.path):
+            written = self._write([(batch, np.arange(len(batch.ids)))], part)
+
+            def added(latest: Manifest) -> Manifest:
+                kept, _ = self._without(latest, batch.ids, part)
+                own = replace(written, first=latest.next_seq - 1)
+                return replace(latest, next_seq=latest.next_seq + own.items, segments=(*kept, own))
+
+            self._commit(added)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+        names = check_ids(ids)
+
+        def changed(latest: Manifest) -> Manifest:
+            kept, found = self._without(latest, names, WHOLE)
+            for name in names:
+                if name not in found:
+                    raise InvalidInputError(f"id {name!r} is not in the collection: nothing was deleted")
+            return replace(latest, segments=kept)
+
+        with storage_errors(self._reader.path):
+            self._commit(changed)
+
+    def _without(
+        self, manifest: Manifest, ids: Sequence[str], part: Share
+    ) -> tuple[tuple[ListedFile, ...], set[str]]:
+        """Return the segments without some items, and which of these there were."""
+        kept, gone = [], set[str]()
+        for listed in manifest.segments:
+            if may_share(listed.part, part):
+                segment, dead = self._reader.open(listed), listed.dead_rows()
+                found = self._reader.rows_named(listed.name, segment, ids)
+                rows = [row for row in found.values() if dead is None or not dead[row]]
+                gone.update(name for name, row in found.items() if dead is None or not dead[row])
+                listed = listed.without(np.array(rows, np.int64), segment) if rows else listed
+            kept.append(listed)
+        return tuple(kept), gone
+
+    def compact(self, *, most: int = LARGEST, lists: bool | None = None, keep: int = KEPT) -> None:
+        """Merge segments, up to ``most`` items into one, without what is deleted.
+
+        As many searchers as there are segments can share the work. ``lists`` is that of `SetIndex.compact`.
+        Older manifests, and what only they name, are removed but for the newest ``keep``; with 0, what was
+        deleted is on no disk any more.
+        """
+        with storage_errors(self._reader.path):
+            runs: list[list[ListedFile]] = []
+            items = 0
+            for listed in self.manifest.segments:
+                if not runs or items + listed.living > most:
+                    runs.append([])
+                    items = 0
+                runs[-1].append(listed)
+                items += listed.living
+            for run in runs:
+                wanted = items_in(run) >= SMALLEST_LISTED if lists is None else lists
+                if len(run) > 1 or run[0].dead or (wanted and not run[0].listed):
+                    self._merge(run, wanted)
+            self._prune(self.manifest.number, keep)
+
+    def merge_small(self, part: Share) -> None:
+        """Merge segments of a part, and of no other, where many of like size have piled up."""
+        with storage_errors(self._reader.path):
+            while True:
+                tiers: dict[int, list[ListedFile]] = {}
+                for listed in self.manifest.segments:
+                    if listed.part == part and listed.items < LARGEST // SMALL:
+                        tiers.setdefault(max(listed.items, 1).bit_length() // 3, []).append(listed)
+                due = next((own for _, own in sorted(tiers.items()) if len(own) >= SMALL), None)
+                if due is None:
+                    return
+                self._merge(due, items_in(due) >= SMALLEST_LISTED)
+
+    def _merge(self, old: Sequence[ListedFile], lists: bool) -> None:
+        """Put one segment in the place of others, unless somebody else has done so since."""
+        opened = {listed.name: self._reader.open(listed) for listed in old}
+        for segment in opened.values():  # new checksums must not cover damage
+            segment.file.require_sound()
+        parts: list[Part] = [(opened[f.name], _alive(f)) for f in old if f.living]
+        own = {listed.part for listed in old}
+        written = self._write(parts, own.pop() if len(own) == 1 else WHOLE, lists) if parts else None
+
+        def merged(latest: Manifest) -> Manifest:
+            now = {listed.name: listed for listed in latest.segments}
+            if not opened.keys() <= now.keys():
+                return latest
+            new = list[ListedFile]()
+            if written is not None:
+                segment = self._reader.open(written)
+                late = [
+                    source.seq[np.setdiff1d(rows, _alive(now[f.name]))]
+                    for f, (source, rows) in zip([f for f in old if f.living], parts, strict=True)
+                ]
+                new.append(written.without(np.searchsorted(segment.seq, np.concatenate(late)), segment))
+            at = [listed.name for listed in latest.segments].index(old[0].name)
+            kept = [listed for listed in latest.segments if listed.name not in opened]
+            return replace(latest, segments=(*kept[:at], *new, *kept[at:]))
+
+        self._commit(merged)
+
+    def _write(self, parts: Sequence[Part], part: Share, lists: bool = False) -> ListedFile:
+        """Write a segment, which no manifest names yet."""
+        name = f"{uuid4().hex}.seg"
+        path = self._files.place(f"{SEGMENTS}/{name}")
+        write_segment(path, parts, self._reader.settings.shape, lists)
+        self._files.publish(f"{SEGMENTS}/{name}")
+        file = SegmentFile(path)
+        numbers = (file.info["items"], file.info["elements"], file.bytes, file.crc)
+        return ListedFile(name, *numbers, tuple(file.info["columns"]), "list_start" in file, part=part)
+
+    def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
+        """Create the next manifest; whoever is too late reads again and retries."""
+        while True:
+            latest = self.manifest
+            changed = change(latest)
+            if changed is latest:
+                return
+            new = replace(changed, number=latest.number + 1)
+            if self._files.create(_path_of(new.number), new.to_bytes()):
+                self._reader.manifest = new
+                if new.number % 16 == 0:
+                    self._prune(new.number, KEPT)
+                return
+
+    def _prune(self, number: int, keep: int) -> None:
+        """Remove older manifests, oldest first, each after the segments that the next does not name."""
+        for at in [n for n in _numbers(self._files) if n < number - keep]:
+            with suppress(FileNotFoundError, StorageError):  # somebody else removes them too
+                this, following = (
+                    Manifest.parse(self._files.read(_path_of(n)), f"{self._files}: manifest {n}")
+                    for n in (at, at + 1)
+                )
+                for name in {f.name for f in this.segments} - {f.name for f in following.segments}:
+                    self._files.remove(f"{SEGMENTS}/{name}")
+                self._files.remove(_path_of(at))
+
+
+def items_in(segments: Sequence[ListedFile]) -> int:
+    """Return the number of items that are not deleted."""
+    return sum(listed.living for listed in segments)
+
+
+def _alive(listed: ListedFile) -> NDArray[np.int64]:
+    dead = listed.dead_rows()
+    return np.arange(listed.items) if dead is None else np.flatnonzero(~dead)
