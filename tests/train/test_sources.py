@@ -105,6 +105,28 @@ def test_crops_keep_geometry() -> None:
     assert max(flips) > 240
 
 
+def test_training_crops_show_the_photo_around_the_face() -> None:
+    spec = InputSpec(224, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))  # the paper's: boxes
+    across = np.tile(np.arange(250, dtype=np.uint8)[None, :, None], (300, 1, 3))
+    down = np.tile((np.arange(300) * 0.8).astype(np.uint8)[:, None, None], (1, 250, 3))
+    place = np.zeros(14, np.float32)
+    place[:4] = 100, 100, 150, 180  # 50 x 80; extended 65 x 104, or 256 x 409.6
+    crops = [
+        random_crop(across, spec, AugmentSettings(256, False, 10.0), stream(0, i), place) for i in range(30)
+    ]
+    values = np.concatenate([crop[..., 0].ravel() for crop in crops]).astype(int)
+    assert values.min() < 92 - 2, (
+        "a turned crop reads the photo left of the extended box, which starts at 92.5"
+    )
+    assert values.max() > 158 + 2
+    still = AugmentSettings(256, False, 0.0)
+    tops = [random_crop(down, spec, still, stream(0, i), place)[0, 0, 0] / 0.8 for i in range(60)]
+    assert min(tops) < 92, "the box's longer side enters: from its upper end"
+    assert max(tops) > 125, "to the lowest place of a square"
+    upright = random_crop(across, spec, still, stream(0, 0), place)
+    assert abs(float(np.diff(upright[0, :, 0].astype(int)).mean()) - 65 / 256) < 0.01
+
+
 @pytest.mark.parametrize("side", [20, 33, 48, 63])
 def test_scaling_keeps_the_corner_in_place(side: int) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (side, side, 3), np.uint8)
@@ -161,11 +183,12 @@ def test_faces_are_cut_as_at_run_time_and_looked_for_once(
     photo = open_photo(source.paths[0])
     seen = detector.detect(photo.pixels, min_face=40, threshold=0.7, longest_side=1600)
     (crop,) = descriptor.crops(photo.pixels, seen)
-    assert np.abs(source.pixels(0).astype(int) - crop).max() <= 1, "what a descriptor is given"
+    given = source.load(np.array([0]), None)[0].permute(1, 2, 0).numpy()
+    assert np.abs(given - crop).max() <= 1, "what a descriptor is given"
 
     monkeypatch.setattr(face_places, "load_detector", lambda name: pytest.fail("looked for again"))
     again = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.bin")
-    assert (again.pixels(3) == source.pixels(3)).all()
+    assert (again.place(3) == source.place(3)).all()
 
 
 def test_places_are_appended_and_a_cut_record_is_looked_for_again(
@@ -200,8 +223,8 @@ def test_places_are_appended_and_a_cut_record_is_looked_for_again(
 def test_a_photo_without_a_face_gives_its_middle(tmp_path: Path) -> None:
     source = FaceFolder(photo_folder(tmp_path, 2, 2), SPEC, AUGMENT)
     whole = np.asarray(Image.open(source.paths[0]))
-    middle = cv2.resize(whole[11:29, 11:29], (36, 36))
-    assert np.abs(source.pixels(0).astype(float) - middle).mean() < 6
+    middle = (cv2.resize(whole[11:29, 11:29], (32, 32)) - 127.5) / 128
+    assert np.abs(source.load(np.array([0]), None)[0].permute(1, 2, 0).numpy() - middle).mean() < 0.05
 
 
 def similarities(faces: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from setnet.errors import TrainingError
+from setnet.errors import PhotoError, TrainingError
 from setnet.train.aggregators import (
     GeneralisedMean,
     NetVLAD,
@@ -19,7 +21,7 @@ from setnet.train.aggregators import (
 )
 from setnet.train.backbones import make_backbone
 from setnet.train.faces import FaceArray, FaceFolder
-from setnet.train.loop import TrainReport, latest_checkpoint
+from setnet.train.loop import ProcessGroup, TrainReport, best_checkpoint, latest_checkpoint
 from setnet.train.network import (
     SetNetwork,
     load_backbone,
@@ -35,6 +37,7 @@ from setnet.train.stages import run_sets, run_whiten
 from setnet.train.training import (
     batch_of_step,
     calibrate_network,
+    load_set_batch,
     pretrain,
     set_step_loss,
     train_sets,
@@ -111,7 +114,8 @@ def test_set_training_lowers_the_loss_and_repeats_exactly(tmp_path: Path) -> Non
 
     def loss(network: SetNetwork) -> float:
         with torch.no_grad():
-            steps = [set_step_loss(network, source, settings.sets, 9, step) for step in range(20)]
+            batches = (load_set_batch(source, settings.sets, 9, step, ProcessGroup()) for step in range(20))
+            steps = [set_step_loss(network, batch, settings.sets) for batch in batches]
         return float(torch.stack(steps).mean())
 
     assert loss(network) < loss(start) - 0.01
@@ -147,6 +151,69 @@ def test_training_from_photos_resumes_exactly_through_both_phases(tmp_path: Path
             train_sets(network, faces(settings), settings, tmp_path / name / "s", stop_at=stop)
         ends.append(network)
     assert same_weights(*ends)
+
+
+@pytest.mark.parametrize("phase", ["pretrain", "sets"])
+def test_workers_and_mixed_precision(phase: str, tmp_path: Path) -> None:
+    settings = load_settings("tiny", [*FACES, "pretrain.validate=4", "sets.validate=4"])
+    ends = {}
+    for name, workers, precision in (
+        ("alone", 0, "float32"),
+        ("workers", 2, "float32"),
+        ("half", 0, "bfloat16"),
+    ):
+        own = settings.override([f"{phase}.precision={precision}"])
+        torch.manual_seed(0)
+        backbone = new_backbone(own)
+        source = faces(own)
+        if phase == "pretrain":
+            module: torch.nn.Module = backbone
+            report = pretrain(backbone, source, own, tmp_path / name, workers=workers)
+        else:
+            module = SetNetwork(backbone, make_aggregator("netvlad", backbone, 12, 2))
+            report = train_sets(module, source, own, tmp_path / name, workers=workers)
+        ends[name] = module, report.losses
+        assert {p.dtype for p in module.parameters()} == {torch.float32}
+    assert same_weights(ends["alone"][0], ends["workers"][0])
+    assert ends["alone"][1] == ends["workers"][1]
+    assert ends["alone"][1] != ends["half"][1]
+    if phase == "pretrain":  # the (w, b) of an untrained network makes much of little
+        assert ends["half"][1][0][1] == pytest.approx(ends["alone"][1][0][1], rel=0.1)
+
+
+def test_the_best_checkpoint_on_people_held_out_is_the_result(tmp_path: Path) -> None:
+    settings = load_settings("default", [*HEAD, "sets.validate=30", "sets.rate=5.0", "sets.clip=0.0"])
+    rows, labels = descriptors(80, 6, spread=1.2)
+    np.savez(tmp_path / "people.npz", descriptors=rows, labels=labels)
+    run_sets(tmp_path / "people.npz", tmp_path / "run", settings)
+    best = best_checkpoint(tmp_path / "run" / "sets" / "checkpoints")
+    assert best is not None
+    states = [load_state(path) for path in (tmp_path / "run" / "sets" / "checkpoints").iterdir()]
+    scores = {state["step"]: state["score"] for state in states if state["score"] is not None}
+    assert max(scores.values()) == best.state["score"]
+    assert 0 < best.state["score"] <= 100
+    kept = load_network(tmp_path / "run" / "network.safetensors").network
+    tensors = load_file(best.folder / "tensors.safetensors")
+    assert all(torch.equal(v, tensors[f"model.{k}"]) for k, v in kept.state_dict().items())
+    source = DescriptorSource(rows, labels)
+    rest, held = source.hold_out(30)
+    assert (rest.people, held.people) == (50, 30)
+    assert not set(rest.labels[rest.faces]) & set(held.labels[held.faces])
+
+
+def load_state(folder: Path) -> dict[str, float | None]:
+    state: dict[str, float | None] = json.loads((folder / "state.json").read_text())
+    return state
+
+
+def test_a_broken_photo_is_named_by_workers_too(tmp_path: Path) -> None:
+    settings = load_settings("tiny", FACES)
+    backbone = new_backbone(settings)
+    assert backbone.spec is not None
+    source = FaceFolder(photo_folder(tmp_path / "photos", 6, 2), backbone.spec, settings.augment)
+    source.paths[3].write_bytes(b"no photo")
+    with pytest.raises(PhotoError, match=str(source.paths[3])):
+        pretrain(backbone, source, settings, tmp_path / "run", workers=1)
 
 
 def test_frozen_descriptors_train_the_head_only(tmp_path: Path) -> None:

@@ -34,6 +34,15 @@ ChangesOption = Annotated[
     option("Override a setting, such as --set sets.steps=500; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
 DeviceOption = Annotated[str, option("cpu, cuda or cuda:NUMBER.", "--device")]
+WorkersOption = Annotated[
+    int | None,
+    option(
+        "Processes that load photos for each that trains [default: the cores, 8 at most].",
+        "--workers",
+        min=0,
+        metavar="N",
+    ),
+]
 ThreadsOption = Annotated[
     int, option("Threads of torch; 0 leaves it to torch.", "--threads", min=0, metavar="N")
 ]
@@ -59,13 +68,14 @@ def pretrain(
     preset: PresetOption = "default",
     changes: ChangesOption = None,
     device: DeviceOption = "cpu",
+    workers: WorkersOption = None,
     threads: ThreadsOption = 0,
 ) -> None:
     """Train a backbone by softmax on single faces."""
     settings = _prepare_settings(preset, changes, device, threads)
     from setnet.train import run_pretrain
 
-    report = run_pretrain(data, out, settings, device)
+    report = run_pretrain(data, out, settings, device, _workers(workers))
     _echo_once(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
 
 
@@ -80,13 +90,14 @@ def sets(
         option("Train on people drawn from the distribution of DATA's descriptors.", "--virtual"),
     ] = False,
     device: DeviceOption = "cpu",
+    workers: WorkersOption = None,
     threads: ThreadsOption = 0,
 ) -> None:
     """Train the aggregator on synthetic sets: with its backbone, or on descriptors."""
     settings = _prepare_settings(preset, changes, device, threads)
     from setnet.train import run_sets
 
-    report = run_sets(data, out, settings, device, virtual)
+    report = run_sets(data, out, settings, device, virtual, _workers(workers))
     _echo_once(f"{out / 'network.safetensors'}: {_outcome(report)}")
 
 
@@ -98,11 +109,14 @@ def whiten(
     ridge: Annotated[
         float, option("Share of the mean variance added everywhere.", min=0.0, metavar="N")
     ] = 0.01,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Fit whitening on training data and calibrate the score again."""
     from setnet.train import run_whiten
+    from setnet.train.loop import use_device
 
-    report = run_whiten(data, out, place, ridge)
+    use_device(device)
+    report = run_whiten(data, out, place, ridge, device)
     typer.echo(
         f"{out / 'network.safetensors'}: whitened {report.place} aggregation on {report.vectors:,} vectors, "
         f"w = {report.w:.2f}, b = {report.b:.2f}"
@@ -180,6 +194,8 @@ def claim(
         Path | None,
         option("Also put the tables and the figure into this page.", metavar="FILE.md"),
     ] = None,
+    device: DeviceOption = "cpu",
+    workers: WorkersOption = None,
     threads: ThreadsOption = 0,
 ) -> None:
     """Compare SetNet with the paper's baselines, all trained alike, on identities never seen.
@@ -194,7 +210,7 @@ def claim(
             "--domain faces needs LFW's folder, glyphs none: see setnet train claim --help"
         )
     settings = _prepare_settings(
-        preset or domain, [*(_QUICK if quick else ()), *(changes or ())], "cpu", threads
+        preset or domain, [*(_QUICK if quick else ()), *(changes or ())], device, threads
     )
     from setnet.evaluate import evaluate_claim as run
     from setnet.evaluate import faces_domain, glyphs_domain, tables_of, write_claim
@@ -211,6 +227,8 @@ def claim(
         worlds=worlds or (1 if quick else tested.worlds),
         losses=loss or ("contrastive",),
         without=without,
+        device=device,
+        workers=_workers(workers),
         say=say,
     )
     for table in tables_of(result):
@@ -256,6 +274,12 @@ def heads(
     )
     for evaluation in evaluations:
         typer.echo(evaluation.table().markdown())
+
+
+def _workers(wanted: int | None) -> int:
+    from setnet.train.loop import default_workers
+
+    return default_workers() if wanted is None else wanted
 
 
 def _outcome(report: TrainReport) -> str:

@@ -76,6 +76,8 @@ def evaluate_claim(
     worlds: int = 3,
     losses: Sequence[str] = ("contrastive",),
     without: bool = False,
+    device: str = "cpu",
+    workers: int = 0,
     say: Say = lambda text: None,
 ) -> Record:
     """Pre-train, train every variant and measure all; what is already in `out` is not done again.
@@ -90,15 +92,16 @@ def evaluate_claim(
         Set training is done once with each.
     without
         Also train SetNet-2 without one of its parts each.
+    device, workers
+        What networks run on, and how many processes load pictures.
     """
     run = Run(
         "claim", settings.as_dict() | {"elements": domain.elements, "worlds": worlds}, out / "claim.json"
     )
     run.note(**domain.facts)
     for seed in range(seeds):
-        _Seed(domain, out / f"seed-{seed}", replace(settings, seed=seed), run, worlds, say).measure(
-            losses, without
-        )
+        own = replace(settings, seed=seed)
+        _Seed(domain, out / f"seed-{seed}", own, run, worlds, say, device, workers).measure(losses, without)
     return run.record()
 
 
@@ -106,10 +109,19 @@ class _Seed:
     """All rows of one training seed."""
 
     def __init__(
-        self, domain: Domain, folder: Path, settings: TrainingSettings, run: Run, worlds: int, say: Say
+        self,
+        domain: Domain,
+        folder: Path,
+        settings: TrainingSettings,
+        run: Run,
+        worlds: int,
+        say: Say,
+        device: str,
+        workers: int,
     ) -> None:
         self.domain, self.folder, self.settings = domain, folder, settings
         self.run, self.worlds, self.say = run, worlds, say
+        self.device, self.workers = device, workers
 
     def measure(self, losses: Sequence[str], without: bool) -> None:
         """Train and measure what is not there yet: first what needs no set training."""
@@ -132,7 +144,14 @@ class _Seed:
             self.say(f"pre-training the backbone, seed {self.settings.seed}")
             torch.manual_seed(self.settings.seed)
             backbone = new_backbone(self.settings)
-            report = pretrain(backbone, self.domain.pretrain, self.settings, self.folder / "pretrain")
+            report = pretrain(
+                backbone,
+                self.domain.pretrain,
+                self.settings,
+                self.folder / "pretrain",
+                device=self.device,
+                workers=self.workers,
+            )
             save_backbone(file, backbone, self.settings, {"steps": report.steps})
         load_backbone(file, self.settings)  # refuses a stored backbone of another shape
         return file
@@ -153,10 +172,18 @@ class _Seed:
             settings = replace(settings, sets=replace(settings.sets, loss=loss, rate=rate))
             folder = self.folder / loss / f"rate-{rate:g}"
             self.say(f"training {variant.name} ({loss}, rate {rate:g}), seed {settings.seed}")
-        return train_variant(variant, self.backbone, self.domain.sets, settings, folder)
+        return train_variant(
+            variant,
+            self.backbone,
+            self.domain.sets,
+            settings,
+            folder,
+            device=self.device,
+            workers=self.workers,
+        )
 
     def _described(self, network: SetNetwork) -> Described:
-        return Described(network, self.domain, self._validation, self._tests, self.settings.seed)
+        return Described(network, self.domain, self._validation, self._tests, self.settings.seed, self.device)
 
     @cached_property
     def _validation(self) -> list[StressTest]:
@@ -179,7 +206,9 @@ class _Seed:
         kept = EveryElement()
         for size in self.domain.sizes[:-1]:
             tests = {"": [StressTest(test_world(self.domain.tests[""], *size, 0), DEPTHS[:1])]}
-            seen = Described(self._untrained, self.domain, self._validation, tests, self.settings.seed)
+            seen = Described(
+                self._untrained, self.domain, self._validation, tests, self.settings.seed, self.device
+            )
             logistic = best_logistic(kept, seen.validation[0])
             measured = measure_ranking(kept, seen.tests[""], logistic)
             if min(float(np.mean(own)) for own in measured.values.values()) >= EASY:

@@ -237,7 +237,9 @@ class Described:
         validation: Sequence[StressTest],
         tests: Tests,
         seed: int,
+        device: str = "cpu",
     ) -> None:
+        self._device = device
         self._network, self._domain, self._seed = network, domain, seed
         self._validation, self._tests = validation, tests
 
@@ -245,7 +247,12 @@ class Described:
     def sample(self) -> tuple[torch.Tensor, NDArray[np.int64]]:
         """Elements of training pictures, and whose they are."""
         drawn = self._domain.sets.sample(np.random.default_rng(self._seed), WHITENED)
-        return compute_elements(self._network, self._domain.sets, drawn.picks), drawn.labels
+        return self._elements(self._domain.sets, drawn.picks), drawn.labels
+
+    def _elements(self, source: FaceSource, picks: NDArray[np.int64]) -> torch.Tensor:
+        made = compute_elements(self._network.to(self._device), source, picks, self._device)
+        self._network.cpu()
+        return made
 
     @cached_property
     def validation(self) -> list[StressTest]:
@@ -261,7 +268,7 @@ class Described:
         """Return tests with the elements of the pictures they use (zeros for the others)."""
         worlds = [test.world for test in tests]
         rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
-        some = compute_elements(self._network, source, rows).numpy()
+        some = self._elements(source, rows).numpy()
         out = np.zeros((len(source.labels), some.shape[1]), dtype=np.float32)
         out[rows] = some
         return [test.described(out) for test in tests]

@@ -253,10 +253,10 @@ def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = 1000) -> Ne
     from setnet.train import NetworkAggregator, SetNetwork
     from setnet.train.aggregators import GeneralisedMean
     from setnet.train.backbones import Descriptors
-    from setnet.train.loop import train_loop
+    from setnet.train.loop import ProcessGroup, train_loop
     from setnet.train.settings import SetSettings
     from setnet.train.sources import DescriptorSource
-    from setnet.train.training import set_step_loss
+    from setnet.train.training import load_set_batch, set_step_loss
 
     source = DescriptorSource(people.descriptors, people.labels)
     mean = GeneralisedMean(people.dim, per_dimension=True)
@@ -266,7 +266,9 @@ def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = 1000) -> Ne
     train_loop(
         "gm per dim",
         network,
-        lambda step: set_step_loss(network, source, schedule, seed, step),
+        lambda step: set_step_loss(
+            network, load_set_batch(source, schedule, seed, step, ProcessGroup()), schedule
+        ),
         schedule,
         on_step=lambda step, loss: mean.p.data.clamp_(min=1.0),  # nearer to 0 there is no mean any more
     )

@@ -20,7 +20,7 @@ from torch import Tensor
 from setnet.collect import CollectedSet
 from setnet.errors import PhotoError, TrainingError
 from setnet.faces import Detector, FaceSettings, load_detector
-from setnet.faces.align import box_crop, five_point_crop
+from setnet.faces.align import TEMPLATE, box_crop, five_point_crop, similarity_transform
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
 from setnet.train.backbones import InputSpec
@@ -28,44 +28,80 @@ from setnet.train.settings import AugmentSettings
 from setnet.train.sources import SECONDS_BETWEEN_LINES, LabelledSource
 
 Pixels = NDArray[np.uint8]
+Place = NDArray[np.float32]  # box and landmarks, 14 numbers; NaN where no face is found
+EXTEND = 0.3  # by how much of its sides a box grows, as for VGGFace2
 
 
 def random_crop(
-    pixels: Pixels, spec: InputSpec, settings: AugmentSettings, rng: np.random.Generator
+    pixels: Pixels,
+    spec: InputSpec,
+    settings: AugmentSettings,
+    rng: np.random.Generator,
+    place: Place | None = None,
 ) -> Pixels:
-    """Return a training crop: scaled to `short_side`, rotated, a random square of it, flipped."""
-    height, width = pixels.shape[:2]
-    scale = settings.short_side / min(height, width)
-    room_x, room_y = width * scale - spec.size, height * scale - spec.size
-    left, top = rng.uniform(0, max(room_x, 0)), rng.uniform(0, max(room_y, 0))
+    """Return a training crop: the face at `short_side`, rotated, a random square of it, flipped.
+
+    It is sampled from the photo at once: turned corners show what is beside the face, the longer side of a
+    box enters. Without a `place` the whole picture is the face.
+    """
+    matrix, width, height = _frame(pixels, place, settings.short_side, spec.align)
+    left, top = rng.uniform(0, max(width - spec.size, 0)), rng.uniform(0, max(height - spec.size, 0))
     angle = rng.uniform(-settings.rotation, settings.rotation)
-    flip = settings.flip and rng.random() < 0.5
-    return _warp(pixels, spec.size, scale, left, top, angle, flip)
+    turn = np.array(cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1.0), np.float64)
+    turn[:, 2] -= np.array([left, top])
+    if settings.flip and rng.random() < 0.5:
+        turn[0] = -turn[0]
+        turn[0, 2] += spec.size - 1
+    return _sample(pixels, _compose(turn, matrix), spec.size)
 
 
 def centre_crop(pixels: Pixels, spec: InputSpec) -> Pixels:
-    """Return the test crop: short side to the spec's size, the central square."""
-    height, width = pixels.shape[:2]
-    scale = spec.size / min(height, width)
-    left, top = (width * scale - spec.size) / 2, (height * scale - spec.size) / 2
-    return _warp(pixels, spec.size, scale, left, top, 0.0, False)
+    """Return the test crop of a picture that is a face: short side to the spec's size, the central square."""
+    matrix, width, height = _frame(pixels, None, spec.size, spec.align)
+    matrix[:, 2] -= (np.array([width, height]) - spec.size) / 2
+    return _sample(pixels, matrix, spec.size)
 
 
-def _warp(
-    pixels: Pixels, size: int, scale: float, left: float, top: float, angle: float, flip: bool
-) -> Pixels:
-    # One interpolation does it all; a strong reduction is averaged first, or it would alias.
-    if scale < 0.5:
-        shrink = (max(size, round(pixels.shape[1] * scale)), max(size, round(pixels.shape[0] * scale)))
-        scale *= pixels.shape[1] / shrink[0]
-        pixels = np.asarray(cv2.resize(pixels, shrink, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+Matrix = NDArray[np.float64]  # 2 x 3, from centres of pixels to centres of pixels
+
+
+def _frame(pixels: Pixels, place: Place | None, short_side: int, align: str) -> tuple[Matrix, float, float]:
+    """Return what maps a photo to its face at `short_side`, and the face's width and height there."""
     height, width = pixels.shape[:2]
-    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, scale)
-    # Rotation keeps the centre in place; scaling must keep the corner instead, half a pixel before the first.
-    matrix[:, 2] += (np.array([width, height]) / 2) * (scale - 1) - np.array([left, top])
-    if flip:
-        matrix[0] = -matrix[0]
-        matrix[0, 2] += size - 1
+    x0, y0, x1, y1 = 0.0, 0.0, float(width), float(height)
+    if place is not None and np.isnan(place).any():
+        x0, y0, x1, y1 = _middle(pixels)
+    elif place is not None and align == "five-point":
+        points = TEMPLATE * (short_side / 112)
+        return similarity_transform(place[4:].reshape(5, 2), points), short_side, short_side
+    elif place is not None:
+        x0, y0, x1, y1 = place[:4].tolist()
+        more_x, more_y = EXTEND / 2 * (x1 - x0), EXTEND / 2 * (y1 - y0)
+        x0, y0, x1, y1 = x0 - more_x, y0 - more_y, x1 + more_x, y1 + more_y
+    scale = short_side / max(1.0, min(x1 - x0, y1 - y0))
+    shift = scale * (0.5 - np.array([x0, y0])) - 0.5
+    matrix = np.column_stack([scale * np.eye(2), shift])
+    return matrix, (x1 - x0) * scale, (y1 - y0) * scale
+
+
+def _compose(second: Matrix, first: Matrix) -> Matrix:
+    return np.asarray(second @ np.vstack([first, [0.0, 0.0, 1.0]]))
+
+
+def _sample(pixels: Pixels, matrix: Matrix, size: int) -> Pixels:
+    """Return the square that a matrix maps to; a strong reduction is averaged first, or it would alias."""
+    shrink = int(1 / max(np.hypot(matrix[0, 0], matrix[1, 0]), 1e-3))
+    if shrink >= 2:
+        corners = np.array([[0, 0, 1], [size, 0, 1], [0, size, 1], [size, size, 1]])
+        corners = corners @ cv2.invertAffineTransform(matrix).T
+        end = np.array([pixels.shape[1], pixels.shape[0]])
+        low = np.clip(np.floor(corners.min(0)).astype(int) - 2 * shrink, 0, end - 1)
+        high = np.clip(np.ceil(corners.max(0)).astype(int) + 2 * shrink, low + 1, end)
+        columns, rows = np.maximum((high - low) // shrink, 1).tolist()
+        part = pixels[low[1] : low[1] + rows * shrink, low[0] : low[0] + columns * shrink]
+        pixels = np.asarray(cv2.resize(part, (columns, rows), interpolation=cv2.INTER_AREA), np.uint8)
+        # The centre of the first small pixel lies in the middle of those that it averages.
+        matrix = _compose(matrix, np.column_stack([shrink * np.eye(2), low + (shrink - 1) / 2]))
     out = cv2.warpAffine(
         pixels, matrix, (size, size), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101
     )
@@ -77,7 +113,6 @@ _RECORD = np.dtype([("photo", "<u8"), ("place", "<f4", 14)])  # in a file of pla
 KEPT_EVERY = 2000  # photos; a run that is stopped loses less than these
 WITHOUT_FACE = 9 / 20  # of a photo's shorter side: what its middle shows where no face is found
 logger = logging.getLogger(__name__)
-Place = NDArray[np.float32]  # box and landmarks, 14 numbers; NaN where no face is found
 
 
 def identity_photos(root: Path) -> list[list[Path]]:
@@ -163,13 +198,17 @@ def _place(path: Path, detector: Detector) -> Place:
 def cut_face(image: Pixels, place: Place, size: int, align: str) -> Pixels:
     """Return the face as a square crop, aligned as a descriptor of that kind is given it at run time."""
     if np.isnan(place).any():  # such collections are centred on the labelled person
-        side = max(1, int(min(image.shape[:2]) * WITHOUT_FACE))
-        left, top = (image.shape[1] - side) / 2, (image.shape[0] - side) / 2
-        return box_crop(image, (left, top, left + side, top + side), size, extend=0.0)
+        return box_crop(image, _middle(image), size, extend=0.0)
     if align == "box":
         x0, y0, x1, y1 = place[:4].tolist()
-        return box_crop(image, (x0, y0, x1, y1), size)
+        return box_crop(image, (x0, y0, x1, y1), size, EXTEND)
     return five_point_crop(image, place[4:].reshape(5, 2), size)
+
+
+def _middle(image: Pixels) -> tuple[float, float, float, float]:
+    side = max(1, int(min(image.shape[:2]) * WITHOUT_FACE))
+    left, top = (image.shape[1] - side) / 2, (image.shape[0] - side) / 2
+    return left, top, left + side, top + side
 
 
 class FaceSource(LabelledSource):
@@ -184,19 +223,25 @@ class FaceSource(LabelledSource):
         self._std = np.array(spec.std, dtype=np.float32)
 
     def pixels(self, index: int) -> Pixels:
-        """Return one face, RGB, at its stored size."""
+        """Return one picture, RGB."""
         raise NotImplementedError
 
+    def place(self, index: int) -> Place | None:
+        """Return where the face is in a picture; None where it is a face as a whole."""
+        return None
+
     def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
-        """Return the faces, (n, 3, size, size): augmented if each has its stream, else centre crops."""
+        """Return the faces, (n, 3, size, size): augmented if each has its stream, else cut as at run time."""
         size = self.spec.size
         out = np.empty((len(picks), size, size, 3), dtype=np.float32)
         for row, index in enumerate(picks):
-            pixels = self.pixels(int(index))
-            if streams is None:
+            pixels, place = self.pixels(int(index)), self.place(int(index))
+            if streams is not None:
+                out[row] = random_crop(pixels, self.spec, self.augment, streams[row], place)
+            elif place is None:
                 out[row] = centre_crop(pixels, self.spec)
             else:
-                out[row] = random_crop(pixels, self.spec, self.augment, streams[row])
+                out[row] = cut_face(pixels, place, size, self.spec.align)
         out -= self._mean
         out /= self._std
         # The array is channels-last in memory already, which is the fast layout for convolutions on a CPU.
@@ -204,7 +249,7 @@ class FaceSource(LabelledSource):
 
 
 class FacePhotos(FaceSource):
-    """Photos with one labelled face each, read when needed and cut as at run time.
+    """Photos with one labelled face each, read when needed.
 
     Where the faces are is kept in `places`, a file; without it, it is found again each time.
     """
@@ -228,9 +273,12 @@ class FacePhotos(FaceSource):
         return np.asarray(~np.isnan(self._places[:, 0]))
 
     def pixels(self, index: int) -> Pixels:
-        """Return the face of one photo, RGB."""
-        photo = read_photo(self.paths[index])
-        return cut_face(photo, self._places[index], self.augment.short_side, self.spec.align)
+        """Return one photo, RGB."""
+        return read_photo(self.paths[index])
+
+    def place(self, index: int) -> Place:
+        """Return where the face is in a photo."""
+        return np.asarray(self._places[index])
 
 
 class FaceFolder(FacePhotos):
@@ -290,9 +338,12 @@ class CollectedFaces(FaceSource):
         super().__init__(labels.astype(np.int64), spec, augment, str(data))
 
     def pixels(self, index: int) -> Pixels:
-        """Return one face, RGB."""
-        photo = read_photo(self._files[index])
-        return cut_face(photo, self._places[index], self.augment.short_side, self.spec.align)
+        """Return one photo, RGB."""
+        return read_photo(self._files[index])
+
+    def place(self, index: int) -> Place:
+        """Return where the face is in a photo."""
+        return self._places[index]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,10 @@ import math
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,13 +29,18 @@ import torch.distributed as dist
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from setnet.errors import InvalidInputError, TrainingError
+from setnet.system import usable_cores
 from setnet.train.settings import Schedule
 
 SECONDS_BETWEEN_LINES = 5.0
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+
+_IN_LINES = ("loss", "validation nDCG@10")
 
 
 class ProgressLog:
@@ -80,7 +86,8 @@ class ProgressLog:
         if seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
             self._logged = seconds
             left = seconds / max(step - self._first, 1) * (self.steps - step)
-            progress = f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}"
+            found = [f"{name} {value:.4g}" for name, value in values.items() if name in _IN_LINES]
+            progress = f"{self.title} {step}/{self.steps}  {', '.join(found)}"
             logger.info("%s  %.0f samples/s  %.0f s left", progress, rate, left)
 
 
@@ -97,9 +104,17 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    root: Path, step: int, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
+    root: Path,
+    step: int,
+    module: nn.Module,
+    optimiser: torch.optim.SGD,
+    settings: dict[str, Any],
+    score: float | None = None,
 ) -> Path:
-    """Write step `step` under `root` and drop all but the newest two; refuses weights that are not finite."""
+    """Write step `step` under `root`; drop all but the newest two and the one with the best score.
+
+    Weights that are not finite are refused.
+    """
     tensors = {f"model.{k}": v for k, v in module.state_dict().items()}
     bad = [k for k, v in tensors.items() if v.is_floating_point() and not bool(torch.isfinite(v).all())]
     if bad:
@@ -113,27 +128,37 @@ def save_checkpoint(
     folder, fresh = root / f"step-{step:08d}", root / f".step-{step:08d}.{os.getpid()}"
     fresh.mkdir(parents=True, exist_ok=True)
     save_file(plain, fresh / "tensors.safetensors")
-    state = {"step": step, "settings": settings}
+    state = {"step": step, "settings": settings, "score": score}
     (fresh / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
     if folder.exists():
         shutil.rmtree(folder)
     fresh.rename(folder)
+    best = best_checkpoint(root)
     for old in _folders(root)[:-KEPT]:
-        shutil.rmtree(old)
+        if best is None or old != best.folder:
+            shutil.rmtree(old)
     return folder
 
 
 def latest_checkpoint(root: Path) -> Checkpoint | None:
     """Return the newest stored step under `root`, or None."""
     folders = _folders(root)
-    if not folders:
-        return None
+    return _read_checkpoint(folders[-1]) if folders else None
+
+
+def best_checkpoint(root: Path) -> Checkpoint | None:
+    """Return the stored step with the highest score on validation people, the first of equals, or None."""
+    scored = [one for one in map(_read_checkpoint, _folders(root)) if one.state["score"] is not None]
+    return max(scored, key=lambda one: float(one.state["score"]), default=None)
+
+
+def _read_checkpoint(folder: Path) -> Checkpoint:
     try:
-        state = json.loads((folders[-1] / "state.json").read_text(encoding="utf-8"))
-        return Checkpoint(folders[-1], int(state["step"]), state)
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        return Checkpoint(folder, int(state["step"]), {"score": None} | state)
     except (OSError, ValueError, KeyError) as error:
         raise TrainingError(
-            f"{folders[-1]}: damaged checkpoint ({error}); remove this folder to use the one before"
+            f"{folder}: damaged checkpoint ({error}); remove this folder to use the one before"
         ) from error
 
 
@@ -219,6 +244,64 @@ def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
     return torch.optim.SGD([g for g in groups if g["params"]], lr=schedule.rate, momentum=schedule.momentum)
 
 
+class _Steps(Dataset[Any]):
+    """The batches of steps; an error comes back as a value, so that the caller raises it as it was."""
+
+    def __init__(self, load: Callable[[int], Any]) -> None:
+        self._load = load
+
+    def __getitem__(self, step: int) -> Any:
+        try:
+            return self._load(step)
+        except Exception as error:
+            return error
+
+
+def _start_worker(number: int) -> None:
+    import cv2
+
+    cv2.setNumThreads(0)  # a worker is one thread, as torch makes it
+
+
+class BatchLoader:
+    """Calls `load` for the steps ahead in worker processes; without workers when a batch is asked for.
+
+    A batch is a function of its step alone, so that workers change no number.
+    """
+
+    def __init__(self, load: Callable[[int], T], workers: int = 0, device: str = "cpu") -> None:
+        self._load, self._workers, self._pin = load, workers, device.startswith("cuda")
+        self._ahead: Iterator[Any] = iter(())
+        self._next = -1
+
+    def __call__(self, step: int) -> Any:
+        """Return the batch of a step."""
+        if not self._workers:
+            return self._load(step)
+        if step != self._next:
+            self._ahead = iter(
+                DataLoader(
+                    _Steps(self._load),
+                    batch_size=None,
+                    sampler=range(step, sys.maxsize),
+                    num_workers=self._workers,
+                    worker_init_fn=_start_worker,
+                    pin_memory=self._pin,
+                    generator=torch.Generator(),  # the global one is part of a checkpoint
+                )
+            )
+        batch, self._next = next(self._ahead), step + 1
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+
+def mixed_precision(schedule: Schedule, device: str) -> AbstractContextManager[Any]:
+    """Return the context for the faces' way through the network: in bfloat16 where the schedule says so."""
+    kind = torch.device(device).type
+    return torch.autocast(kind, torch.bfloat16, enabled=schedule.precision == "bfloat16")
+
+
 def train_loop(
     title: str,
     module: nn.Module,
@@ -231,6 +314,7 @@ def train_loop(
     group: ProcessGroup | None = None,
     stop_at: int | None = None,
     on_step: Callable[[int, float], object] = lambda step, loss: None,
+    validate: Callable[[], float] | None = None,
 ) -> TrainReport:
     """Run the steps that are left, from the newest checkpoint of `folder` when it holds one.
 
@@ -249,6 +333,9 @@ def train_loop(
         End after this step, with a checkpoint, instead of after the schedule's last.
     on_step
         Called after each step with its number, counted from 1, and its loss.
+    validate
+        The score of the weights as they are, of each checkpoint; that of the best one is kept, and the module
+        ends with its weights.
     """
     group = group or ProcessGroup()
     optimiser = make_optimiser(module, schedule)
@@ -258,9 +345,12 @@ def train_loop(
     group.broadcast(module)
     last = schedule.steps if stop_at is None else stop_at
 
-    def save(step: int) -> None:
-        if checkpoints is not None and group.rank == 0:
-            save_checkpoint(checkpoints, step, module, optimiser, stored)
+    def save(step: int) -> dict[str, float]:
+        if checkpoints is None or group.rank > 0:
+            return {}
+        score = validate() if validate and step else None
+        save_checkpoint(checkpoints, step, module, optimiser, stored, score)
+        return {} if score is None else {"validation nDCG@10": score}
 
     if first == 0 and schedule.steps:
         save(0)  # so that a diverging first step leaves a checkpoint
@@ -282,11 +372,18 @@ def train_loop(
             done = step + 1
             on_step(done, loss)
             progress.step(samples)
+            values = save(done) if done % schedule.save_every == 0 or done == last else {}
             if done % schedule.log_every == 0 or done == last:
                 losses.append((done, loss))
-                progress.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})
-            if done % schedule.save_every == 0 or done == last:
-                save(done)
+                values |= {"loss": loss, "rate": rate, "gradient norm": norm}
+            if values:
+                progress.log(done, values)
+    if checkpoints is not None and validate and stop_at is None:
+        best = best_checkpoint(checkpoints) if group.rank == 0 else None
+        if best is not None:
+            load_checkpoint(best, module, optimiser)
+            logger.info("%s: step %s is best, nDCG@10 %.1f", title, best.step, best.state["score"])
+        group.broadcast(module)
     return TrainReport(max(first, last), first, tuple(losses))
 
 
@@ -374,6 +471,11 @@ class ProcessGroup:
                 dist.all_reduce(parameter.grad)
 
 
+def default_workers() -> int:
+    """Return how many processes load photos for one that trains, unless somebody says so."""
+    return min(8, max(1, usable_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+
+
 def use_device(device: str, threads: int = 0) -> None:
     """Refuse a device that torch does not have here, and set its number of threads unless 0."""
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
@@ -428,6 +530,7 @@ class _SynchronisedNorm(nn.BatchNorm2d):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
         if not self.training:
             return super().forward(input)
+        given, input = input.dtype, input.to(self.weight.dtype)  # noqa: A001
         rows = input.new_tensor([input.numel() / input.shape[1]])
         sums = torch.cat([input.sum((0, 2, 3)), rows])
         total: Tensor = _Sum.apply(sums)  # type: ignore[no-untyped-call]
@@ -444,7 +547,7 @@ class _SynchronisedNorm(nn.BatchNorm2d):
             self.running_mean.lerp_(mean, momentum)
             self.running_var.lerp_(variance * (total[-1] / (total[-1] - 1)), momentum)
         scale = self.weight * torch.rsqrt(variance + self.eps)
-        return centred * scale[None, :, None, None] + self.bias[None, :, None, None]
+        return (centred * scale[None, :, None, None] + self.bias[None, :, None, None]).to(given)
 
 
 def synchronise_norms(module: nn.Module, group: ProcessGroup) -> None:

@@ -56,7 +56,11 @@ class AugmentSettings:
 
 @dataclass(frozen=True)
 class Schedule:
-    """SGD: the rate is divided by 10 at each of `drops` (shares of `steps`)."""
+    """SGD: the rate is divided by 10 at each of `drops` (shares of `steps`).
+
+    `precision` bfloat16 halves the networks' memory and suits GPUs; weights and losses stay float32.
+    `validate` people are held out: each checkpoint is judged by how they are found, the best is the result.
+    """
 
     steps: int = 1000
     rate: float = 0.001
@@ -66,6 +70,8 @@ class Schedule:
     clip: float = 0.0
     save_every: int = 200
     log_every: int = 10
+    precision: str = "float32"
+    validate: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,10 @@ def _parse_section(kind: type, values: Mapping[str, Any], section: str) -> Any:
 
 
 # Zero has a meaning for these: no steps, no decay, no clipping, alpha from the data.
-_MAY_BE_ZERO = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
+_MAY_BE_ZERO = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation", "validate"}
+
+
+PRECISIONS = ("float32", "bfloat16")
 
 
 def _check(name: str, value: Any) -> None:
@@ -190,6 +199,8 @@ def _check(name: str, value: Any) -> None:
         raise InvalidInputError(f"setting {name} must be a list of set sizes from 1, got {list(value)!r}")
     if key == "drops" and not all(isinstance(share, int | float) and 0 <= share <= 1 for share in value):
         raise InvalidInputError(f"setting {name} must be a list of shares from 0 to 1, got {list(value)!r}")
+    if key == "precision" and value not in PRECISIONS:
+        raise choice_error(f"setting {name}", value, PRECISIONS)
     if isinstance(value, int | float) and not isinstance(value, bool):
         least = "0 or more" if key in _MAY_BE_ZERO else "more than 0"
         if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_ZERO):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -87,6 +88,22 @@ class LabelledSource(TrainingSource):
         if not self.members:
             found = f"{len(groups)} people with one face each" if groups else "no faces"
             raise TrainingError(f"{where}: {found}; training needs people with at least two faces")
+
+    def hold_out(self, people: int, seed: int = 0) -> tuple[Self, Self]:
+        """Return this source without some random people, and one of these people alone."""
+        if not 0 <= people <= self.people // 2:
+            raise TrainingError(
+                f"{self.where}: {people} of {self.people} people cannot be held out: half at most"
+            )
+        order = np.random.default_rng((seed, people)).permutation(self.people)
+        return self._only(order[people:]), self._only(order[:people])
+
+    def _only(self, numbers: NDArray[np.int64]) -> Self:
+        part = copy(self)
+        part.members = [self.members[number] for number in np.sort(numbers)]
+        part.people = len(numbers)
+        part.faces = np.sort(np.concatenate([np.empty(0, np.int64), *part.members]))
+        return part
 
     def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
         """Return `per_person` blocks of one face each of the same `people` different people."""

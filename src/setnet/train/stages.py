@@ -6,6 +6,7 @@ import logging
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from setnet.train.aggregators import (
 )
 from setnet.train.backbones import BACKBONES, Backbone, Descriptors
 from setnet.train.faces import CollectedFaces, FaceFolder, FaceSource
-from setnet.train.loop import TrainReport, own_device, process_group
+from setnet.train.loop import ProcessGroup, TrainReport, own_device, process_group
 from setnet.train.network import (
     ExportedNetwork,
     SetNetwork,
@@ -36,7 +37,7 @@ from setnet.train.network import (
     save_network,
 )
 from setnet.train.settings import TrainingSettings
-from setnet.train.sources import DescriptorSource, TrainingSource, VirtualSource
+from setnet.train.sources import DescriptorSource, LabelledSource, TrainingSource, VirtualSource
 from setnet.train.training import (
     SAMPLE,
     calibrate_network,
@@ -94,7 +95,15 @@ WITHOUT = (
 
 
 def train_variant(
-    variant: Variant, backbone_file: Path, source: FaceSource, settings: TrainingSettings, out: Path
+    variant: Variant,
+    backbone_file: Path,
+    source: TrainingSource,
+    settings: TrainingSettings,
+    out: Path,
+    group: ProcessGroup | None = None,
+    device: str = "cpu",
+    workers: int = 0,
+    validation: LabelledSource | None = None,
 ) -> SetNetwork:
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
@@ -110,6 +119,7 @@ def train_variant(
         ),
         sets=replace(settings.sets, sizes=(variant.size or 2,)),
     )
+    group = group or ProcessGroup()
     if stored.is_file():
         known = load_network(stored)
         if known.settings != own:
@@ -119,14 +129,16 @@ def train_variant(
     backbone = load_backbone(backbone_file, settings)
     network = new_network(backbone, own)
     if variant.size is None:
-        initialise_network(network, source, own)
+        initialise_network(network.to(device), source, own, device)
     else:
-        train_sets(network, source, own, folder)
-    network.eval()
-    save_network(stored, network, own, {"variant": variant.name})
+        train_sets(network, source, own, folder, group, device, workers=workers, validation=validation)
+    network.cpu().eval()
+    if group.rank == 0:
+        save_network(stored, network, own, {"variant": variant.name})
     return network
 
 
+Source = TypeVar("Source", bound=LabelledSource)
 logger = logging.getLogger(__name__)
 PLACES = "places.bin"  # of a run's folder: where the faces are in its photos
 
@@ -137,7 +149,9 @@ _WHITENED_AFTER: dict[type[AggregatorModule], str] = {
 }
 
 
-def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str = "cpu") -> TrainReport:
+def run_pretrain(
+    data: Path, out: Path, settings: TrainingSettings, device: str = "cpu", workers: int = 0
+) -> TrainReport:
     """Pre-train the backbone on the folders of identities in `data`; writes ``backbone.safetensors``."""
     torch.manual_seed(settings.seed)
     device = own_device(device)
@@ -148,7 +162,10 @@ def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str 
     with process_group(device) as group:
         source = group.after_first(lambda: FaceFolder(data, spec, settings.augment, out / PLACES))
         _log_skipped(source)
-        report = pretrain(backbone, source, settings, out / "pretrain", group, device)
+        source, held = _hold_out(source, settings.pretrain.validate)
+        report = pretrain(
+            backbone, source, settings, out / "pretrain", group, device, workers=workers, validation=held
+        )
         if group.rank == 0:
             about = {
                 "pretrained on": f"{source.people} people, {len(source.faces)} faces",
@@ -159,7 +176,12 @@ def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str 
 
 
 def run_sets(
-    data: Path, out: Path, settings: TrainingSettings, device: str = "cpu", virtual: bool = False
+    data: Path,
+    out: Path,
+    settings: TrainingSettings,
+    device: str = "cpu",
+    virtual: bool = False,
+    workers: int = 0,
 ) -> TrainReport:
     """Initialise and train the aggregator, end to end or on descriptors; writes ``network.safetensors``.
 
@@ -172,7 +194,14 @@ def run_sets(
     network = new_network(backbone, settings)
     with process_group(device) as group:
         source = group.after_first(lambda: open_source(data, backbone, settings, out, virtual))
-        report = train_sets(network, source, settings, out / "sets", group, device)
+        held = None
+        if isinstance(source, LabelledSource):
+            source, held = _hold_out(source, settings.sets.validate)
+        if not isinstance(source, FaceSource):
+            workers = 0  # descriptors are there already
+        report = train_sets(
+            network, source, settings, out / "sets", group, device, workers=workers, validation=held
+        )
         is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
         if group.rank == 0 and is_new:  # else a whitening added since would be lost
             network.cpu()
@@ -193,13 +222,16 @@ class WhitenReport:
     b: float
 
 
-def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01) -> WhitenReport:
+def run_whiten(
+    data: Path, out: Path, place: str = "after", ridge: float = 0.01, device: str = "cpu"
+) -> WhitenReport:
     """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) again."""
     stored = load_network(out / "network.safetensors")
     network, settings = stored.network, stored.settings
     source = open_source(data, network.backbone, settings, out)
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
-    elements = compute_elements(network, source, draw.picks)
+    elements = compute_elements(network.to(device), source, draw.picks, device)
+    network.cpu()
     vectors = whiten(network, elements, draw.labels, settings.sets.sizes, place, ridge, settings.seed)
     calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
     save_network(out / "network.safetensors", network, settings, stored.about | {"whitening": place})
@@ -279,6 +311,11 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if not stored.is_file() and settings.backbone.is_pretrained:
         return new_backbone(settings)
     return load_backbone(stored, settings)
+
+
+def _hold_out(source: Source, people: int) -> tuple[Source, Source | None]:
+    """Return a source without its validation people, and these; both phases of a run hold out the same."""
+    return source.hold_out(people) if people else (source, None)
 
 
 def _log_skipped(source: TrainingSource) -> None:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from setnet.errors import TrainingError, choice_error
-from setnet.train.aggregators import NetVLADAggregator, initialise_aggregator, random_sets, set_numbers
+from setnet.train.aggregators import (
+    Average,
+    NetVLADAggregator,
+    initialise_aggregator,
+    random_sets,
+    set_numbers,
+)
 from setnet.train.backbones import Backbone
-from setnet.train.calibration import calibrate_sets
+from setnet.train.calibration import calibrate_sets, fit_logistic
 from setnet.train.faces import FaceSource
 from setnet.train.loop import (
+    BatchLoader,
     ProcessGroup,
     TrainReport,
     latest_checkpoint,
     make_deterministic,
+    mixed_precision,
     synchronise_norms,
     train_loop,
 )
 from setnet.train.network import SetNetwork
 from setnet.train.settings import SetSettings, TrainingSettings
-from setnet.train.sources import TrainingSource, stream
+from setnet.train.sources import LabelledSource, TrainingSource, stream
 
 
 class Classifier(nn.Module):
@@ -69,8 +80,13 @@ def pretrain(
     group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
+    workers: int = 0,
+    validation: LabelledSource | None = None,
 ) -> TrainReport:
-    """Train `backbone` in place by softmax over the people of `source`; resumes from `folder`."""
+    """Train `backbone` in place by softmax over the people of `source`; resumes from `folder`.
+
+    `workers` processes load the faces. With `validation` people the result is the best checkpoint.
+    """
     if backbone.spec is None:
         raise TrainingError(
             "descriptors already computed have nothing to pre-train: go on with `setnet train sets`"
@@ -84,13 +100,20 @@ def pretrain(
     model.train()
     schedule = settings.pretrain
 
-    def step_loss(step: int) -> Tensor:
+    def load(step: int) -> tuple[Tensor, Tensor]:
         picks = batch_of_step(source.faces, settings.seed, step, schedule.batch)
         share = group.share(len(picks))
         streams = [stream(settings.seed, step, i) for i in range(*share.indices(len(picks)))]
-        images = source.load(picks[share], streams).to(device)
-        labels = torch.from_numpy(np.searchsorted(classes, source.labels[picks[share]])).to(device)
-        return functional.cross_entropy(model(images), labels, reduction="sum") / len(picks)
+        labels = torch.from_numpy(np.searchsorted(classes, source.labels[picks[share]]))
+        return source.load(picks[share], streams), labels
+
+    batches = BatchLoader(load, workers, device)
+
+    def step_loss(step: int) -> Tensor:
+        images, labels = (part.to(device, non_blocking=True) for part in batches(step))
+        with mixed_precision(schedule, device):
+            logits = model(images)
+        return functional.cross_entropy(logits.float(), labels, reduction="sum") / schedule.batch
 
     stored = {"people": len(classes)} | settings.part("backbone", "augment", "pretrain")
     report = train_loop(
@@ -103,6 +126,7 @@ def pretrain(
         samples=schedule.batch,
         group=group,
         stop_at=stop_at,
+        validate=_validator(SetNetwork(backbone, Average(backbone.dim)), validation, device, settings.seed),
     )
     model.eval()
     return report
@@ -161,7 +185,9 @@ def set_loss(name: str, logits: Tensor, members: Tensor) -> Tensor:
     return logistic if name == "logistic" else 0.5 * logistic + LOSSES[name](logits, members)
 
 
+Floats = NDArray[np.float32]
 CALIBRATION_SETS = 500
+VALIDATED = 4000  # faces of validation people, at most
 SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
 
 
@@ -190,26 +216,31 @@ def batch_loss(network: SetNetwork, elements: Tensor, labels: Tensor, counts: Te
     return set_loss(loss, network.logits(queries, sets), members)
 
 
+def load_set_batch(
+    source: TrainingSource, schedule: SetSettings, seed: int, step: int, group: ProcessGroup
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return this process's faces of a step, whose all faces are, and the sizes of the sets."""
+    rng = stream(seed, step)
+    draw = source.draw(rng, schedule.identities, 2)
+    counts = set_sizes(schedule.identities, schedule.sizes, rng)
+    share = group.share(len(draw.labels))
+    streams = [stream(seed, step, i + 1) for i in range(*share.indices(len(draw.labels)))]
+    return source.load(draw.picks[share], streams), torch.from_numpy(draw.labels), torch.from_numpy(counts)
+
+
 def set_step_loss(
     network: SetNetwork,
-    source: TrainingSource,
+    batch: Sequence[Tensor],
     schedule: SetSettings,
-    seed: int,
-    step: int,
     group: ProcessGroup | None = None,
     device: str = "cpu",
 ) -> Tensor:
-    """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
+    """Return this process's share of the loss of a batch of `load_set_batch`."""
     group = group or ProcessGroup()
-    rng = stream(seed, step)
-    draw = source.draw(rng, schedule.identities, 2)
-    counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
-    total = len(draw.labels)
-    share = group.share(total)
-    streams = [stream(seed, step, i + 1) for i in range(*share.indices(total))]
-    faces = source.load(draw.picks[share], streams).to(device)
-    elements = group.gather(network.elements(faces), total)
-    labels = torch.from_numpy(draw.labels).to(device)
+    faces, labels, counts = (part.to(device, non_blocking=True) for part in batch)
+    with mixed_precision(schedule, device):
+        own = network.elements(faces)
+    elements = group.gather(own.to(network.w.dtype), len(labels))
     return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
 
 
@@ -221,8 +252,13 @@ def train_sets(
     group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
+    workers: int = 0,
+    validation: LabelledSource | None = None,
 ) -> TrainReport:
-    """Initialise and train `network` in place; resumes from `folder`."""
+    """Initialise and train `network` in place; resumes from `folder`.
+
+    `workers` processes load the faces. With `validation` people the result is the best checkpoint.
+    """
     group = group or ProcessGroup()
     make_deterministic(settings.seed)
     schedule = settings.sets
@@ -240,19 +276,33 @@ def train_sets(
                 part.eval()
 
     stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
+    batches = BatchLoader(
+        lambda step: load_set_batch(source, schedule, settings.seed, step, group), workers, device
+    )
     report = train_loop(
         "sets",
         network,
-        lambda step: set_step_loss(network, source, schedule, settings.seed, step, group, device),
+        lambda step: set_step_loss(network, batches(step), schedule, group, device),
         schedule,
         folder=folder,
         settings=stored,
         samples=2 * schedule.identities,
         group=group,
         stop_at=stop_at,
+        validate=_validator(network, validation, device, settings.seed),
     )
     network.eval()
     return report
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Put a network into evaluation for a while; then each part is as it was: some norms may be frozen."""
+    modes = [(part, part.training) for part in network.modules()]
+    network.eval()
+    yield
+    for part, training in modes:
+        part.training = training
 
 
 def compute_elements(
@@ -291,10 +341,22 @@ def initialise_network(
     calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
 
 
-def calibrate_network(
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Random sets of labelled faces, with other faces of the same people as queries.
+
+    `labels` are those of the queries; `members` says which query's person is in which set, (queries, sets).
+    """
+
+    queries: Floats
+    sets: Floats
+    labels: np.ndarray
+    members: NDArray[np.bool_]
+
+
+def _trial(
     network: SetNetwork, elements: Tensor, labels: np.ndarray, sizes: Sequence[int], seed: int
-) -> None:
-    """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
+) -> _Trial:
     rng = np.random.default_rng(seed)
     # No more sets than leave half of the faces as queries.
     number = min(CALIBRATION_SETS, max(1, len(labels) // (2 * max(sizes))))
@@ -302,16 +364,68 @@ def calibrate_network(
     queries = np.setdiff1d(np.arange(len(labels)), indices)
     queries = queries[np.isin(labels[queries], labels[indices])][:2000]
     device = network.w.device
-    training = network.training
-    network.eval()
-    with torch.no_grad():
+    with evaluating(network), torch.no_grad():
         sizes_of = torch.from_numpy(counts).to(device)
         sets = network.aggregate(elements[indices].to(device), sizes_of).cpu().numpy()
         vectors = network.describe(elements[queries].to(device)).cpu().numpy()
-        members = membership(
-            torch.from_numpy(labels[queries]), torch.from_numpy(labels[indices]), torch.from_numpy(counts)
-        )
-        fit = calibrate_sets(vectors, sets, members.numpy()).logistic
+    members = membership(
+        torch.from_numpy(labels[queries]), torch.from_numpy(labels[indices]), torch.from_numpy(counts)
+    )
+    return _Trial(vectors, sets, labels[queries], members.numpy())
+
+
+def calibrate_network(
+    network: SetNetwork, elements: Tensor, labels: np.ndarray, sizes: Sequence[int], seed: int
+) -> None:
+    """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
+    trial = _trial(network, elements, labels, sizes, seed)
+    fit = calibrate_sets(trial.queries, trial.sets, trial.members).logistic
+    with torch.no_grad():
         network.w.fill_(fit.w)
         network.b.fill_(fit.b)
-    network.train(training)
+
+
+VALIDATED_SIZES = (2, 3, 4, 5)
+
+
+def validation_ndcg(network: SetNetwork, elements: Tensor, labels: np.ndarray, seed: int = 0) -> float:
+    """Return nDCG@10 in percent of searches for two people who share one of many random sets.
+
+    The sets have 2 to 5 faces; scores are those of eq. 2 with the (w, b) that fits these people best.
+    """
+    trial = _trial(network, elements, labels, VALIDATED_SIZES, seed)
+    similarity = trial.queries @ trial.sets.T
+    fit = fit_logistic(similarity[trial.members], similarity[~trial.members]).logistic
+    scores = 1 / (1 + np.exp(-np.clip(fit.w * similarity + fit.b, -80, 80)))
+    found = []
+    for together in trial.members.T:
+        _, first = np.unique(trial.labels[together], return_index=True)
+        if len(first) < 2:
+            continue  # nobody's other face is left to ask with
+        pair = np.flatnonzero(together)[first[:2]]
+        relevance = trial.members[pair].sum(axis=0)
+        ranked = relevance[np.argsort(-scores[pair].sum(axis=0), kind="stable")]
+        discounts = 1 / np.log2(np.arange(2, 2 + min(10, len(ranked))))
+        gains = [(2.0 ** one[:10] - 1) @ discounts for one in (ranked, np.sort(relevance)[::-1])]
+        found.append(100 * gains[0] / gains[1])
+    if not found:
+        raise TrainingError(
+            f"{len(labels)} faces of validation people are too few to search: hold out more people"
+        )
+    return float(np.mean(found))
+
+
+def _validator(
+    network: SetNetwork, source: LabelledSource | None, device: str, seed: int
+) -> Callable[[], float] | None:
+    """Return what measures `validation_ndcg` of the network as it is."""
+    if source is None:
+        return None
+    draw = source.sample(np.random.default_rng(seed), VALIDATED)
+
+    def validate() -> float:
+        with evaluating(network):
+            elements = compute_elements(network, source, draw.picks, device)
+        return validation_ndcg(network, elements, draw.labels, seed)
+
+    return validate
