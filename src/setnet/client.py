@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
@@ -101,7 +102,9 @@ class UploadedFaces(Answer):
     preview: str | None
 
 
-class _PhotoFields(Answer):
+class Photo(Answer):
+    """A photo of the library."""
+
     photo: Annotated[str, Field(description="The path of the file")]
     id: str
     name: str
@@ -120,11 +123,6 @@ class _PhotoFields(Answer):
     ]
     note: Annotated[str | None, Field(description="What could not be read of the file")]
     external_id: Annotated[str | None, Field(description="The id that another program gave it")]
-
-
-class Photo(_PhotoFields):
-    """A photo of the library."""
-
     faces: list[Face]
 
 
@@ -172,13 +170,11 @@ class SamePhoto(Answer):
     id: str
 
 
-class Hit(_PhotoFields):
+class Hit(Photo):
     """A photo that was found."""
 
     score: float
     matches: list[Match]
-    faces: Annotated[int, Field(description="How many faces are in the photo")]
-    boxes: list[Corners]
     copies: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same content")]
     others: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same burst")]
 
@@ -210,7 +206,7 @@ class Groups(Answer):
     groups: list[Group]
     cursor: Cursor
     totals: GroupTotals
-    grouped_at: Annotated[float | None, Field(description="Seconds since 1970; null: never yet")]
+    grouped_at: Annotated[datetime | None, Field(description="Null: never yet")]
     ungrouped_faces: Annotated[int, Field(description="Faces that came since")]
 
 
@@ -275,6 +271,7 @@ class Failures(Answer):
 
     failures: list[Failure]
     total: int
+    cursor: Cursor
 
 
 class Report(Answer):
@@ -315,7 +312,7 @@ class Run(Answer):
 
     state: Literal["idle", "running", "stopping", "stopped", "done", "failed"]
     folders: list[str]
-    started: Annotated[float | None, Field(description="Seconds since 1970")]
+    started: datetime | None
     progress: Progress | None
     report: Report | None
     grouping: GroupingReport | None
@@ -396,7 +393,7 @@ class SearchConditions(TypedDict, total=False):
     max_faces: int
     kind: Literal["photo", "video"]
     mode: Literal["exact", "fast", "set"]
-    k: int
+    limit: int
 
 
 class PersonChanges(TypedDict, total=False):
@@ -429,13 +426,14 @@ class ServerError(SetNetError):
 
     Attributes
     ----------
-    status
-        The HTTP status; 0 when there was no answer.
+    status, code
+        The HTTP status and the server's word for the error, such as "name_taken"; 0 and "unreachable" when
+        there was no answer.
     """
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int = 0, code: str = "unreachable") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.code = status, code
 
 
 class Client:
@@ -629,9 +627,9 @@ class Client:
             time.sleep(_LOOK_SECONDS)
         return state
 
-    def failures(self, limit: int = 200, offset: int = 0) -> Failures:
+    def failures(self, limit: int = 200, cursor: str | None = None) -> Failures:
         """Return files that could not be read, with the reasons."""
-        return self.call(Failures, "GET", "/failures", params={"limit": limit, "offset": offset})
+        return self.call(Failures, "GET", "/failures", params={"limit": limit, "cursor": cursor})
 
     # any request
 
@@ -691,10 +689,11 @@ def _check_status(response: httpx.Response) -> httpx.Response:
     if response.is_success:
         return response
     try:
-        detail = str(response.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = response.text[:200] or response.reason_phrase
-    raise ServerError(detail, response.status_code)
+        problem = response.json()
+        detail, code = str(problem["detail"]), str(problem["code"])
+    except (ValueError, KeyError, TypeError):  # not setnet's: of a proxy, perhaps
+        detail, code = response.text[:200] or response.reason_phrase, "error"
+    raise ServerError(detail, response.status_code, code)
 
 
 def _pages(read: Callable[[str | None], _Page]) -> Iterator[_Page]:

@@ -1,6 +1,8 @@
-"""Numbers in sentences for people."""
+"""Numbers and times for people."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def pluralise(number: int, one: str, many: str | None = None) -> str:
@@ -10,3 +12,12 @@ def pluralise(number: int, one: str, many: str | None = None) -> str:
     ('1 photo', '1,204 photos', '2 people')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def utc_time(seconds: float) -> datetime:
+    """Return the time of so many seconds since 1970.
+
+    >>> utc_time(0).isoformat()
+    '1970-01-01T00:00:00+00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC)

@@ -146,7 +146,7 @@ def test_control_characters_go_to_programs_but_not_to_a_terminal(
 ) -> None:
     path = Path("/photos/a\x1b[31m\nb.jpg")
     photo = SimpleNamespace(stored_path=os.fsencode(path))
-    facts = {"faces": 1, "taken": None}
+    facts: dict[str, Any] = {"faces": [{}], "taken": None}
     hit: Any = SimpleNamespace(photo=photo, path=path, score=1.0, matches=(), to_dict=lambda: facts)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
     print_paths([hit])

@@ -140,8 +140,8 @@ def test_any_part_of_the_list_is_read_by_its_place(timeline: TestClient) -> None
         "old.jpg",
         "unknown.jpg",
     ]
-    assert _names_by_date(timeline, offset=2, limit=3) == everything[2:5]
-    assert _names_by_date(timeline, offset=7) == []
+    assert _names_by_date(timeline, cursor=2, limit=3) == everything[2:5]
+    assert _names_by_date(timeline, cursor=7) == []
     assert timeline.get(f"{API}/timeline/photos", params={"limit": 5}).json()["cursor"] == "5"
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -77,3 +78,31 @@ def test_a_million_faults_are_not_described_one_by_one(shared: TestClient) -> No
         assert answer.status_code == 422
         assert len(answer.json().get("errors", [])) == described
     assert "20000 fields" in answer.json()["detail"]
+
+
+def test_every_error_has_a_code_for_programs(own: TestClient) -> None:
+    documented = own.get("/api/v1/openapi.json").json()["components"]["schemas"]["ProblemDetails"]
+    assert "code" in documented["required"]
+    answers = {
+        "not_found": own.get(f"{API}/people/Nobody"),
+        "method_not_allowed": own.put(f"{API}/people"),
+        "bad_request": own.post(f"{API}/search", content=b"{", headers={"Content-Type": "application/json"}),
+        "wrong_media_type": own.post(f"{API}/search", content=b"{}"),
+        "invalid_input": own.post(f"{API}/search", json={"people": []}),
+        "not_a_photo": own.post(f"{API}/faces", content=b"none", headers={"Content-Type": "image/jpeg"}),
+        "wrong_host": own.get(f"{API}/people", headers={"Host": "example.org"}),
+    }
+    for code, answer in answers.items():
+        assert (answer.json()["code"], answer.json()["status"]) == (code, answer.status_code)
+        assert f"`{code}`" in documented["properties"]["code"]["description"]
+
+
+def test_times_are_iso_8601_and_in_utc(own: TestClient, portrait: Callable[[str], bytes]) -> None:
+    upload = own.post(f"{API}/faces", content=portrait("P001"), headers={"Content-Type": "image/jpeg"})
+    query = {"name": "Ann", "faces": [upload.json()["faces"][0]["id"]]}
+    saved = own.post(f"{API}/people", json=query).json()
+    run = own.post(f"{API}/index", json={}).json()
+    example = own.get(f"{API}/people/Ann/examples").json()["examples"][0]
+    change = own.get(f"{API}/changes").json()["changes"][0]
+    for text in (saved["added"], run["started"], example["added"], change["at"]):
+        assert datetime.now(UTC) - datetime.fromisoformat(text) < timedelta(minutes=5)

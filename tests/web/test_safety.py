@@ -371,7 +371,7 @@ def _files(folder: Path) -> dict[Path, int]:
         b'{"people":[{"descriptors":[[NaN]]}]}',
         b'{"people":[{}]}',
         b'{"people":[{"faces":["gone"]}]}',
-        b'{"people":[{"saved":"x"}],"k":1e9}',
+        b'{"people":[{"saved":"x"}],"limit":1e9}',
         b'{"people":[{"saved":"x"}],"unknown":1}',
         b'{"people":[{"photo_faces":[{"photo":"1","face":99}]}]}',
         b'{"people":[{"images":["%%%"]}]}',

@@ -47,7 +47,7 @@ def test_all_people_first_then_all_but_one(shared: TestClient, faces: dict[str, 
     both = next(hit for hit in answer["hits"] if hit["name"] == "pair.jpg")
     left, right = sorted(both["matches"], key=lambda match: match["box"][0])
     assert (left["person"], right["person"]) == ("Ann", "Bea")  # P001 was composed on the left
-    assert left["box"] == both["boxes"][left["face"]]
+    assert left["box"] == both["faces"][left["face"]]["box"]
     assert answer["searched"] == 5
 
 
@@ -77,9 +77,9 @@ def test_every_match_has_a_probability_and_guesses_can_be_left_out(
 
 def test_pages_follow_each_other_without_gap_or_repeat(shared: TestClient, faces: dict[str, str]) -> None:
     person = {"faces": [faces["P003"]]}
-    whole = names(ask(shared, person, k=50))
-    first = ask(shared, person, k=2)
-    second = ask(shared, person, k=2, cursor=first["cursor"])
+    whole = names(ask(shared, person, limit=50))
+    first = ask(shared, person, limit=2)
+    second = ask(shared, person, limit=2, cursor=first["cursor"])
     assert names(first) + names(second) == whole[:4]
     other = shared.post(
         f"{API}/search", json={"people": [{"faces": [faces["P001"]]}], "cursor": first["cursor"]}

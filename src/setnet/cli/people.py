@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -305,7 +304,7 @@ def history(
     rows = [
         (
             change.id,
-            datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
+            change.at.astimezone().replace(tzinfo=None).isoformat(" ", "seconds"),
             change.summary,
             f"undone by {change.undone_by}" if change.undone_by else "",
         )

@@ -265,7 +265,7 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
         facts = hit.to_dict()
         people = text("; ".join(match.label for match in hit.matches))
         known = [
-            facts["faces"],
+            len(facts["faces"]),
             facts["taken"],
             text(display_path(hit.path)),
             facts.get("from"),

@@ -48,7 +48,7 @@ from setnet.library.pictures import draw_face_picture
 from setnet.library.query import QueryPerson
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import enter_change, recording
-from setnet.wording import pluralise
+from setnet.wording import pluralise, utc_time
 
 if TYPE_CHECKING:
     from setnet.library.clustering import OnProgress
@@ -310,13 +310,13 @@ class Groups:
         return max(0, self._library.photos.finished()[1] - int(grouped))
 
     @property
-    def grouped_at(self) -> float | None:
-        """When faces were grouped last, in seconds since 1970; None when they never were."""
+    def grouped_at(self) -> datetime | None:
+        """When faces were grouped last; None when they never were."""
         from setnet.library.grouping import LastGrouping
 
         with self._database.reading() as db:
             last = LastGrouping.of(db)
-        return None if last is None else last.at
+        return None if last is None else utc_time(last.at)
 
     def hide(self, group_ids: Sequence[str], hidden: bool = True) -> list[Group]:
         """Keep that groups show nobody the user knows, or that they do; one change, which can be undone."""
@@ -632,7 +632,7 @@ class _GroupMeans:
     Who names and refuses groups one after another changes none of these: they are read once.
     """
 
-    state: tuple[float | None, int]
+    state: tuple[datetime | None, int]
     groups: NDArray[np.int64]
     means: NDArray[np.float32]
 

@@ -81,7 +81,7 @@ class PersonRecord:
         examples = tuple(people.examples(person))
         cover = next((place for place, e in enumerate(examples) if e.number == person.cover), None)
         labels = {label.id: label for label in people.labels(person)}  # one for all copies of a photo
-        facts = person.id, person.name, person.aliases, person.note, person.added
+        facts = person.id, person.name, person.aliases, person.note, person.added.timestamp()
         return cls(*facts, examples, cover, tuple(labels.values()))
 
     def to_dict(self, has_descriptors: bool) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
         name,
         tuple(_read_name(fields, "aliases", alias) for alias in fields.entries("aliases", 1000)),
         fields.text("note", 10_000),
-        fields.number("added", -_LATEST, _LATEST),
+        fields.number("added", 0.0, _LATEST),
         tuple(_read_example(example, dim) for example in examples),
         covers[0] if covers else None,
         tuple(_read_label(label, name, dim) for label in fields.objects("labels", _MAX_EXAMPLES)),
@@ -288,12 +288,12 @@ def _read_example(fields: _Fields, dim: int | None) -> Example:
         picture,
         origin if origin in ORIGINS else "import",
         _read_content(fields) if has("content") else None,
-        added=fields.number("added", -_LATEST, _LATEST),
+        added=fields.number("added", 0.0, _LATEST),
     )
 
 
 def _read_label(fields: _Fields, person: str, dim: int | None) -> Label:
-    added = fields.number("added", -_LATEST, _LATEST)
+    added = fields.number("added", 0.0, _LATEST)
     face = _read_vector(fields, dim), _read_content(fields), _read_box(fields)
     return Label(person, fields.flag("is_match"), None, None, *face, 0, added)
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from setnet.faces import Box
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.paths import display_path
 from setnet.library.schema import FACES
+from setnet.wording import utc_time
 
 if TYPE_CHECKING:
     from setnet.faces import Box
@@ -166,7 +168,7 @@ class Example:
             "content": None if self.content is None else self.content.hex(),
             "box": None if self.box is None else list(self.box),
             "has_picture": self.picture is not None,
-            "added": self.added,
+            "added": None if self.added is None else utc_time(self.added).isoformat(),
         }
 
 
@@ -259,7 +261,7 @@ class Person:
 
     name: str
     examples: int
-    added: float
+    added: datetime
     has_picture: bool
     id: str
     aliases: tuple[str, ...] = ()
@@ -355,7 +357,8 @@ def person_name(db: sqlite3.Connection, row: int) -> str:
 
 def _person(row: Sequence[Any], aliases: Sequence[str], change: int | None = None) -> Person:
     _, name, examples, added, has_picture, uid, note, cover = row
-    return Person(name, examples, added, bool(has_picture), uid, tuple(aliases), note, cover, change)
+    facts = name, examples, utc_time(added), bool(has_picture), uid, tuple(aliases), note, cover, change
+    return Person(*facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,7 +400,7 @@ class Label:
             "face": self.face,
             "content": self.content.hex(),
             "box": list(self.box),
-            "added": self.added,
+            "added": utc_time(self.added).isoformat(),
         }
 
 

@@ -289,16 +289,10 @@ class PhotoHit(NamedTuple):
         return tuple(m.person for m in self.matches if m.sure)
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
-        """Return the hit as values that JSON can hold: `faces` is a count, `boxes` has each face's."""
-        photo = self.photo
-        return {
-            "photo": path_text(photo.stored_path),
-            "id": photo.id,
+        """Return the hit as values that JSON can hold: its photo, and what makes it a hit."""
+        return self.photo.to_dict(path_text) | {
             "score": round(self.score, 6),
             "matches": [self._match(match) for match in self.matches],
-            "faces": len(photo.faces),
-            "boxes": [face.corners_at(photo.best) for face in photo.faces],
-            **photo.file_facts(),
             "copies": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.copies],
             "others": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.others],
         }

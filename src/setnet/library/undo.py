@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
 from setnet.library.database import Database
 from setnet.library.journal import JOURNAL_TABLES
 from setnet.library.schema import refresh_groups
+from setnet.wording import utc_time
 
 # Tables whose rows belong to a person, in `person`.
 OWNED = ("aliases", "examples", "labels")
@@ -140,7 +142,7 @@ class Change:
     Attributes
     ----------
     id, at
-        Its number, and when it was made, in seconds since 1970.
+        Its number, and when it was made.
     kind, summary
         What was done, in a word and in a sentence.
     undoes
@@ -150,7 +152,7 @@ class Change:
     """
 
     id: int
-    at: float
+    at: datetime
     kind: str
     summary: str
     undoes: int | None
@@ -164,7 +166,7 @@ def list_changes(db: sqlite3.Connection, limit: int | None = None) -> list[Chang
         "SELECT id, at, kind, summary, undoes FROM changes ORDER BY id DESC LIMIT ?",
         (-1 if limit is None else limit,),
     )
-    return [Change(i, at, kind, text, undoes, undone.get(i)) for i, at, kind, text, undoes in rows]
+    return [Change(i, utc_time(at), kind, text, undoes, undone.get(i)) for i, at, kind, text, undoes in rows]
 
 
 def undo_change(db: sqlite3.Connection, number: int | None = None) -> Change:

@@ -110,12 +110,13 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
 def list_failures(
     library: Library,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    cursor: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """List the files that could not be read, with the reasons."""
     found = library.photos.failures()
-    part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
-    return reply({"failures": part, "total": len(found)})
+    part = [failure.to_dict(display_path) for failure in found[cursor : cursor + limit]]
+    following = str(cursor + limit) if cursor + limit < len(found) else None
+    return reply({"failures": part, "total": len(found), "cursor": following})
 
 
 class Folder(Answer):

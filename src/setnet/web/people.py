@@ -6,6 +6,7 @@ Their examples, what the user says of matches, the journal of changes with undo,
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query, Request, Response
@@ -128,7 +129,7 @@ class ExampleFace(Answer):
     content: Annotated[str | None, Field(description="The hash of that photo's file")]
     box: list[float] | None
     has_picture: bool
-    added: float
+    added: datetime
 
 
 class ExampleFaces(Answer):
@@ -147,7 +148,7 @@ class LabelOnFace(Answer):
     face: int | None
     content: str
     box: list[float]
-    added: float
+    added: datetime
 
 
 class Labels(Answer):

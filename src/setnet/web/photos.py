@@ -349,7 +349,9 @@ class TimelineQuery(Strict):
 class TimelinePage(TimelineQuery):
     """A part of the photos by date."""
 
-    offset: Annotated[int, Field(ge=0, le=10**9, description="How many later photos to pass over")] = 0
+    cursor: Annotated[
+        int, Field(ge=0, le=10**9, description="Also how many later photos to pass over, to jump to a place")
+    ] = 0
     limit: Annotated[int, Field(ge=1, le=200)] = 100
 
 
@@ -365,10 +367,10 @@ def get_timeline(library: Library, state: State, query: Annotated[TimelineQuery,
 @routes.get("/timeline/photos", response_model=Photos)
 @searches
 def list_by_date(library: Library, state: State, query: Annotated[TimelinePage, Query()]) -> Response:
-    """List photos, the latest taken first; `cursor` is the offset of those that follow."""
+    """List photos, the latest taken first."""
     ids = query.read(library, state).ids
-    end = query.offset + query.limit
-    wanted = [str(number) for number in ids[query.offset : end]]
+    end = query.cursor + query.limit
+    wanted = [str(number) for number in ids[query.cursor : end]]
     found = library.photos.get_many(wanted)
     return _page([found[photo] for photo in wanted if photo in found], str(end) if end < len(ids) else None)
 

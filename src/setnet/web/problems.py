@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic import Field
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -31,16 +31,48 @@ from setnet.web.page import missing_page
 
 _LOG = logging.getLogger("setnet.web")
 
-_STATUS: dict[type[SetNetError], int] = {
-    TakenError: 409,  # before what it is a kind of
-    InvalidInputError: 422,
-    PhotoError: 422,
-    LockedError: 409,
-    NotAnIndexError: 404,
-    ModelError: 503,
-    StorageError: 503,
-    VersionError: 503,
+_KINDS: dict[type[SetNetError], tuple[int, str]] = {
+    TakenError: (409, "name_taken"),  # before what it is a kind of
+    InvalidInputError: (422, "invalid_input"),
+    PhotoError: (422, "not_a_photo"),
+    LockedError: (409, "locked"),
+    NotAnIndexError: (404, "not_found"),
+    ModelError: (503, "model"),
+    VersionError: (503, "version"),
+    StorageError: (503, "storage"),
 }
+
+
+# By status, where nothing says it better.
+_CODES = {
+    400: "bad_request",
+    401: "token_needed",
+    403: "refused",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    409: "conflict",
+    410: "gone",
+    413: "too_large",
+    415: "wrong_media_type",
+    421: "wrong_host",
+    422: "invalid_input",
+    429: "too_many_tokens",
+    500: "unexpected",
+    503: "unavailable",
+}
+_OWN_CODES = (
+    "busy",
+    "locked",
+    "model",
+    "name_taken",
+    "not_a_photo",
+    "read_only",
+    "run_under_way",
+    "storage",
+    "version",
+)
+PROBLEM_CODES = sorted({*_CODES.values(), *_OWN_CODES})
 
 
 class ProblemDetails(Answer):
@@ -49,6 +81,9 @@ class ProblemDetails(Answer):
     type: str
     title: str
     status: int
+    code: Annotated[
+        str, Field(description="For programs, one of: " + ", ".join(f"`{c}`" for c in PROBLEM_CODES))
+    ]
     detail: str
     errors: list[dict[str, Any]] | None = None
     person: Annotated[Person | None, Field(description="With 409, where a name is taken: whose it is")] = None
@@ -76,20 +111,27 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class Problem(HTTPException):
-    """An error with its status and sentence."""
+    """An error with its status and sentence, and a code where the status has several meanings."""
+
+    def __init__(
+        self, status: int, detail: str, headers: Mapping[str, str] | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.code = code
 
 
 def problem_response(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
-) -> JSONResponse:
+    status: int, detail: str, headers: Mapping[str, str] | None = None, code: str | None = None, **more: Any
+) -> Response:
     """Return an error as a response."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(body | more, status, dict(headers or {}), "application/problem+json")
+    known = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    body = to_json(known | {"code": code or _CODES.get(status, "error"), "detail": detail} | more)
+    return Response(body, status, dict(headers or {}), "application/problem+json")
 
 
 def too_busy(what: str, seconds: int = 2) -> Problem:
     """Return the error for a client that should retry later."""
-    return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)})
+    return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)}, "busy")
 
 
 def too_large(limit: int) -> str:
@@ -108,19 +150,19 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer_unexpected_error)
 
 
-async def _answer_setnet_error(request: Request, error: Exception) -> JSONResponse:
-    status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 422)
+async def _answer_setnet_error(request: Request, error: Exception) -> Response:
+    status, code = next((s for kind, s in _KINDS.items() if isinstance(error, kind)), (422, "invalid_input"))
     more = {"person": error.person} if isinstance(error, TakenError) else {}
-    return problem_response(
-        status, _printable(str(error)), {"Retry-After": "2"} if status == 503 else None, **more
-    )
+    headers = {"Retry-After": "2"} if status == 503 else None
+    return problem_response(status, _printable(str(error)), headers, code, **more)
 
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and (page := missing_page(request)) is not None:
         return page
-    return problem_response(error.status_code, _SENTENCES.get(error.detail, error.detail), error.headers)
+    detail = _SENTENCES.get(error.detail, error.detail)
+    return problem_response(error.status_code, detail, error.headers, getattr(error, "code", None))
 
 
 # What the framework says by itself, said better.
@@ -131,7 +173,7 @@ _SENTENCES = {
 }
 
 
-async def _answer_invalid_request(request: Request, error: Exception) -> JSONResponse:
+async def _answer_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     faults = [_fault(e) for e in error.errors()[:20]]
     if any(e["type"] == "json_invalid" for e in error.errors()):
@@ -158,10 +200,10 @@ _OTHERS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
 }
 
 
-async def _answer_other_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_other_error(request: Request, error: Exception) -> Response:
     return problem_response(*next(answer for kind, answer in _OTHERS.items() if isinstance(error, kind)))
 
 
-async def _answer_unexpected_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_unexpected_error(request: Request, error: Exception) -> Response:
     _LOG.exception("unexpected error at %s", request.url.path, exc_info=error)
     return problem_response(500, "something unexpected happened in the server; its log has the details")

@@ -74,7 +74,7 @@ class SearchQuery(Strict):
         Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
     ] = None
     mode: Literal["exact", "fast", "set"] = "exact"
-    k: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
 
 
@@ -132,7 +132,7 @@ def _photo_query(
     return PhotoQuery(
         people[: len(query.people)],
         without=people[len(query.people) :],
-        k=query.k,
+        k=query.limit,
         offset=offset,
         mode=query.mode,
         at_least=1 if query.at_least is None else query.at_least,
@@ -151,8 +151,8 @@ def _photo_query(
 def _page(
     state: ServerState, query: SearchQuery, digest: bytes, library: Library, ranking: Ranking, offset: int
 ) -> bytes:
-    end = offset + query.k
-    answer = ranking.page(offset, query.k)
+    end = offset + query.limit
+    answer = ranking.page(offset, query.limit)
     if query.collapse:
         answer = answer.collapse()
     cursor = None
@@ -173,7 +173,7 @@ def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
 
 def _digest(query: SearchQuery) -> bytes:
     """Return a digest of everything in a query but its page."""
-    text = query.model_dump_json(exclude={"cursor", "k"})
+    text = query.model_dump_json(exclude={"cursor", "limit"})
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -133,7 +133,7 @@ class JobState:
     version: int = 0
     state: str = "idle"
     folders: tuple[str, ...] = ()
-    started: float | None = None
+    started: datetime | None = None
     progress: IndexProgress | None = None
     report: IndexReport | None = None
     grouping: GroupingReport | None = None
@@ -144,7 +144,7 @@ class JobState:
         return {
             "state": self.state,
             "folders": list(self.folders),
-            "started": self.started,
+            "started": self.started and self.started.isoformat(),
             "progress": None if self.progress is None else self.progress.to_dict(),
             "report": None if self.report is None else self.report.to_dict(display_path, _SHOWN_FAILURES),
             "grouping": None if self.grouping is None else asdict(self.grouping),
@@ -171,7 +171,7 @@ class IndexJob:
     def check_idle(self, remedy: str) -> None:
         """Raise while a run is under way."""
         if self.is_running:
-            raise Problem(409, f"an index run is under way: {remedy}")
+            raise Problem(409, f"an index run is under way: {remedy}", code="run_under_way")
 
     def start(self, folders: Sequence[str], prune: bool, prune_many: bool, retry: bool) -> JobState:
         """Begin a run; a second one beside it is refused.
@@ -189,7 +189,7 @@ class IndexJob:
         with self._lock:
             self.check_idle("wait for its end, or stop it first")
             self._stop.clear()
-            self.state = JobState(self.state.version, folders=tuple(folders), started=time.time())
+            self.state = JobState(self.state.version, folders=tuple(folders), started=datetime.now(UTC))
             self._change(state="running")
             self._running = self._thread.submit(run)
             return self.state

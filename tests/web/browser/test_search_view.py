@@ -267,7 +267,7 @@ def test_further_pages_belong_to_the_question_that_was_asked(
         """const real = window.fetch;
         window.fetch = async (url, options) => {
           if (!String(url).endsWith("/search")) return real(url, options);
-          const body = JSON.stringify({ ...JSON.parse(options.body), k: 2 });
+          const body = JSON.stringify({ ...JSON.parse(options.body), limit: 2 });
           const answer = await real(url, { ...options, body });
           const main = document.querySelector("script[src]").src;
           (await import(new URL("search/query.js", main))).query.filters.minFaces = "1";

@@ -78,7 +78,7 @@ export const api = {
   /** @returns {Answer<"Timeline">} */
   timeline: (conditions) => get("/timeline", conditions),
   /** @returns {Answer<"Photos">} */
-  photosByDate: (conditions, offset, limit) => get("/timeline/photos", { ...conditions, offset, limit }),
+  photosByDate: (conditions, cursor, limit) => get("/timeline/photos", { ...conditions, cursor, limit }),
   /** @returns {Answer<"PhotoFolders">} */
   photoFolders: () => get("/timeline/folders"),
   /** @returns {Answer<"Photo">} */

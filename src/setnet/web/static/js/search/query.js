@@ -144,7 +144,7 @@ export function request() {
     newest: f.order === "newest",
     totals: true,
     collapse: !f.apart,
-    k: 60,
+    limit: 60,
   };
 }
 

@@ -37,10 +37,10 @@ import { Said } from "./said.js";
 
 // The API's hits as {photo, score, matches, alike}; a match's `person` becomes their number in the query, `alike` are copies and others of a burst.
 function hitsOf({ hits, people }) {
-  return hits.map(({ score, matches, boxes, copies = [], others = [], ...photo }) => ({
+  return hits.map(({ score, matches, copies = [], others = [], ...photo }) => ({
     score,
     alike: [...copies, ...others],
-    photo: { ...photo, faces: boxes.map((box) => ({ box })) },
+    photo,
     matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })),
   }));
 }
