@@ -67,6 +67,7 @@ fuzz: install
 bench: install
 	$(PIP) --editable '.[bench]'
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/peers.py
 
 # What the container installs: exact versions with their hashes.
 lock: .venv/.made

@@ -47,9 +47,10 @@ class World:
     1.7 times as much. ``random``: no two faces belong together, all directions are alike.
     """
 
-    def __init__(self, kind: str, items: int) -> None:
-        rng = np.random.default_rng(11)
+    def __init__(self, kind: str, items: int, seed: int = 11) -> None:
+        rng = np.random.default_rng(seed)
         self.kind, self.items = kind, items
+        self.name = f"{kind}-{items}" + f"-seed-{seed}" * (seed != 11)
         self.model = VirtualPeople.load(LFW_LIKE).harder(1.7 if kind == "hard" else 1.0)
         self.people = self.model.people(rng, max(1000, items // 18))
         self.counts = rng.choice([2, 3, 4, 5, 6], items, p=[0.58, 0.22, 0.10, 0.05, 0.05])
@@ -63,7 +64,7 @@ class World:
 
     def index(self, folder: Path, lists: bool) -> SetIndex:
         """Build the index with or without inverted lists, or open the one that is there."""
-        path = folder / f"{self.kind}-{self.items}{'-lists' * lists}"
+        path = folder / f"{self.name}{'-lists' * lists}"
         if not path.exists():
             making = path.with_suffix(".making")
             shutil.rmtree(making, ignore_errors=True)
@@ -140,7 +141,7 @@ class Stopwatch:
     """Measures searches between passes over memory, all of them cold."""
 
     def __init__(self, size: int, turns: int) -> None:
-        self._bytes = np.ones(size // 8, np.uint64)
+        self.read = np.ones(size // 8, np.uint64).max
         self._others = np.ones(1 << 25, np.uint64)  # 256 MB
         self._turns = turns
 
@@ -156,7 +157,7 @@ class Stopwatch:
         read, took = [], []
         for turn in range(-1, self._turns):  # the first one opens files and is not counted
             query, options = case.queries[turn], {"threads": 1, **case.options(turn)}
-            read.append(self.cold(self._bytes.max))
+            read.append(self.cold(self.read))
             took.append(self.cold(partial(case.index.search, query, **options)))
         recall = f"recall@10 {recall_of(case):.3f}" if case.with_recall else ""
         return float(np.median(read[1:])), float(np.median(took[1:])), recall

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+Score = Callable[[Floats, NDArray[np.int64]], NDArray[np.float64]]
 NEAREST = 1000
 
 
@@ -48,10 +49,20 @@ def sgemm_and_greedy(
     return search
 
 
-def elements_then_greedy(
-    index: Any, elements: Floats, offsets: NDArray[np.int64], owner: NDArray[np.int64], w: float, b: float
+@numba.njit(cache=False)
+def maxsim_scores(sims: Floats, offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum over query elements of the most similar element of every item: sims is (elements, query elements)."""
+    scores = np.zeros(len(offsets) - 1)
+    for i in range(len(offsets) - 1):
+        for p in range(sims.shape[1]):
+            scores[i] += sims[offsets[i] : offsets[i + 1], p].max()
+    return scores
+
+
+def elements_then(
+    index: Any, elements: Floats, offsets: NDArray[np.int64], owner: NDArray[np.int64], score: Score
 ) -> Callable[[Floats, int], Any]:
-    """An approximate index over elements: the nearest of each query element give items, greedy ranks them."""
+    """An approximate index over elements: the nearest of each query element give items, ``score`` ranks them."""
 
     def search(query: Floats, k: int) -> NDArray[np.int64]:
         _, found = index.search(query, NEAREST)
@@ -59,11 +70,18 @@ def elements_then_greedy(
         counts = offsets[items + 1] - offsets[items]
         local = np.concatenate([[0], np.cumsum(counts)])
         rows = np.arange(local[-1]) + np.repeat(offsets[items] - local[:-1], counts)
-        scores = greedy_scores(elements[rows] @ query.T, local, w, b)
+        scores = score(elements[rows] @ query.T, local)
         best = np.argsort(-scores, kind="stable")[:k]
         return items[best]
 
     return search
+
+
+def elements_then_greedy(
+    index: Any, elements: Floats, offsets: NDArray[np.int64], owner: NDArray[np.int64], w: float, b: float
+) -> Callable[[Floats, int], Any]:
+    """An approximate index over elements, and greedy one-to-one ranking."""
+    return elements_then(index, elements, offsets, owner, lambda sims, ends: greedy_scores(sims, ends, w, b))
 
 
 def numpy_rerank(elements: Floats, offsets: NDArray[np.int64], w: float, b: float) -> Callable[..., Any]:
