@@ -99,6 +99,11 @@ _SCAN, _PICTURE_END = 0xDA, 0xD9
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
 _FIRST_ON_ITS_SIDE = 5  # EXIF orientations from here on swap width and height
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
+_BEGINNINGS = re.compile(
+    rb"(?P<JPEG>\xff\xd8\xff)|(?P<PNG>\x89PNG)|(?P<GIF>GIF8)|(?P<WebP>RIFF....WEBP)|(?P<TIFF>II\*\0|MM\0\*)|"
+    rb"(?P<AVIF>....ftypavi[fs])|(?P<HEIC>....ftyp(?:hei|hev|mif1))",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,14 +312,24 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would block
 
 
+def format_by_beginning(data: bytes) -> str | None:
+    """Return the format of a photo by the first 12 bytes of its file; None if they are of no photo.
+
+    >>> format_by_beginning(b"\\x00\\x00\\x00\\x1cftypavif"), format_by_beginning(b"Dear Anna, the ")
+    ('AVIF', None)
+    """
+    found = _BEGINNINGS.match(data)
+    return None if found is None else found.lastgroup
+
+
 def open_image(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> Image:
     """Return an image of which no more than the header was read, if its format allows that."""
     from PIL import Image, UnidentifiedImageError
 
     formats = _FORMATS
-    beginning = file.read(8)
+    beginning = file.read(12)
     file.seek(0)
-    if beginning[4:] == b"ftyp":
+    if beginning[4:8] == b"ftyp":
         import pillow_heif
 
         pillow_heif.options.DECODE_THREADS = 1  # photos are spread over processes instead
@@ -327,6 +342,8 @@ def open_image(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) 
     try:
         return Image.open(file, formats=formats)
     except UnidentifiedImageError:
+        if kind := format_by_beginning(beginning):
+            raise PhotoError(f"{name}: damaged or cut short {kind} file") from None
         raise PhotoError(
             f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF, "
             "raw), or its beginning is damaged"
@@ -336,7 +353,7 @@ def open_image(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) 
             f"{name}: holds more than the limit of {max_pixels / 1e6:.0f} million pixels"
         ) from None
     except Exception as error:
-        raise PhotoError(f"{name}: damaged file ({_reason(error)})") from error
+        raise _damage_error(name, format_by_beginning(beginning) or "photo", error) from error
 
 
 @cache

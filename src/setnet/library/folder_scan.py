@@ -16,6 +16,7 @@ from fnmatch import translate
 
 from setnet.addresses import file_at, files_below, is_address
 from setnet.errors import InvalidInputError, SetNetError
+from setnet.faces.photo import format_by_beginning
 from setnet.faces.raw import RAW_FORMATS
 from setnet.library.paths import is_below
 
@@ -237,9 +238,6 @@ class FolderScan:
 
 
 _NO_SUFFIX = "its name has no suffix such as .jpg, by which setnet knows photos: rename it"
-_SIGNATURES = re.compile(
-    rb"\xff\xd8\xff|\x89PNG|GIF8|RIFF....WEBP|II\*\0|MM\0\*|....ftyp(?:hei|hev|mif1|avif)", re.DOTALL
-)
 
 
 def is_unnamed_photo(entry: os.DirEntry[bytes]) -> bool:
@@ -247,7 +245,7 @@ def is_unnamed_photo(entry: os.DirEntry[bytes]) -> bool:
     if b"." in entry.name or not entry.is_file():
         return False
     with open(entry.path, "rb") as file:
-        return _SIGNATURES.match(file.read(12)) is not None
+        return format_by_beginning(file.read(12)) is not None
 
 
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
