@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import update_wrapper
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 from urllib.parse import quote
 
 from setnet.errors import MissingExtraError, SetNetError
@@ -34,7 +48,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(__name__, error.name, "client") from error
 
-__all__ = ["Client", "ServerError"]
+__all__ = ["AsyncClient", "Client", "Requests", "ServerError"]
 
 Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
 FaceNumber = Annotated[int, Field(description="The number of the face in the photo, from 0")]
@@ -416,8 +430,12 @@ class GroupConditions(TypedDict, total=False):
 
 
 IfExists = Literal["ask", "add", "refuse"]
+P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
+_HERE = "http://localhost:8422"
 _LOOK_SECONDS = 0.5
+_UNDER_WAY = ("running", "stopping")
 _Page = TypeVar("_Page", Hits, Photos)
 
 
@@ -436,7 +454,231 @@ class ServerError(SetNetError):
         self.status, self.code = status, code
 
 
-class Client:
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request that was not sent yet, and how the bytes of its answer are read."""
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    body: Mapping[str, object] | bytes | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def then(self, change: Callable[[T], U]) -> Call[U]:
+        """Return the same request, whose answer is changed after it was read."""
+        return Call(self.method, self.path, lambda data: change(self.read(data)), self.body, self.params)
+
+    def to_httpx(self) -> dict[str, Any]:
+        """Return what httpx sends."""
+        given: dict[str, Any] = {}
+        if isinstance(self.body, bytes):
+            given = {"content": self.body, "headers": {"Content-Type": "application/octet-stream"}}
+        elif self.body is not None:
+            given = {"json": {name: value for name, value in self.body.items() if value is not None}}
+        known = {name: value for name, value in self.params.items() if value is not None}
+        return given | {"method": self.method, "url": self.path, "params": known}
+
+
+def _ask(
+    answer: type[T],
+    method: str,
+    path: str,
+    body: Mapping[str, object] | bytes | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Call[T]:
+    """Return a request whose answer is JSON of this type."""
+    return Call(method, path, TypeAdapter(answer).validate_json, body, params or {})
+
+
+class _Request(Generic[P, T]):
+    """A method that makes a request: `Client` sends it and returns the answer, `AsyncClient` is awaited."""
+
+    def __init__(self, make: Callable[Concatenate[Any, P], Call[T]]) -> None:
+        self._make = make
+        update_wrapper(self, make)  # type: ignore[arg-type]
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
+        """Return what calls the method of this client."""
+        if client is None:
+            return self
+        return lambda *given, **named: client.send(self._make(client, *given, **named))
+
+
+class Requests:
+    """What a server can be asked: `Client` returns the answers, those of `AsyncClient` are awaited."""
+
+    @_Request
+    def status(self) -> Call[Status]:
+        """Return what the library holds and what the server takes at most."""
+        return _ask(Status, "GET", "/status")
+
+    # photos
+
+    @_Request
+    def find_faces(self, image: bytes | str | os.PathLike[str]) -> Call[UploadedFaces]:
+        """Find the faces in an image; their ids serve in `search` and `save_person` for half an hour."""
+        data = image if isinstance(image, bytes) else Path(image).read_bytes()
+        return _ask(UploadedFaces, "POST", "/faces", data)
+
+    @_Request
+    def search(
+        self,
+        people: Sequence[PersonLike],
+        cursor: str | None = None,
+        **conditions: Unpack[SearchConditions],
+    ) -> Call[Hits]:
+        """Find the photos that contain these people: one page, whose `cursor` leads to the next."""
+        without = [_person(person) for person in conditions.get("without", ())]
+        body = {**conditions, "people": [_person(p) for p in people], "without": without, "cursor": cursor}
+        return _ask(Hits, "POST", "/search", body)
+
+    @_Request
+    def photo_at(self, path: str | os.PathLike[str]) -> Call[Photo | None]:
+        """Return the photo of a file on the server's machine, or None if it is not in the library."""
+        return _ask(Photos, "GET", "/photos", params={"path": os.fspath(path)}).then(_first)
+
+    @_Request
+    def find_copies(self, file: str | os.PathLike[str]) -> Call[list[Photo]]:
+        """Return the photos with the content of a file of this machine, wherever they are."""
+        content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+        return _ask(Photos, "GET", "/photos", params={"content": content}).then(lambda found: found.photos)
+
+    @_Request
+    def photo_with_external_id(self, external_id: str) -> Call[Photo | None]:
+        """Return the photo that your program knows by this id, or None."""
+        return _ask(Photos, "GET", "/photos", params={"external_id": external_id}).then(_first)
+
+    @_Request
+    def set_external_id(self, photo_id: str, external_id: str | None) -> Call[Photo]:
+        """Give a photo the id by which your program knows it, or take it away with None."""
+        body = {"external_id": external_id}
+        return _ask(Photo, "PUT", f"/photos/{_word(photo_id)}/external-id", body)
+
+    @_Request
+    def list_photos(self, limit: int = 200, cursor: str | None = None) -> Call[Photos]:
+        """Return photos of the library, a page of them, the latest indexed first."""
+        return _ask(Photos, "GET", "/photos", params={"limit": limit, "cursor": cursor})
+
+    @_Request
+    def photo(self, photo_id: str) -> Call[Photo]:
+        """Return a photo with its faces and the saved people they look like."""
+        return _ask(Photo, "GET", f"/photos/{_word(photo_id)}")
+
+    @_Request
+    def thumbnail(self, photo_id: str, size: int = 320) -> Call[bytes]:
+        """Return a photo as a small JPEG."""
+        return Call("GET", f"/photos/{_word(photo_id)}/thumbnail", bytes, params={"size": size})
+
+    # people
+
+    @_Request
+    def people(self) -> Call[People]:
+        """Return the saved people."""
+        return _ask(People, "GET", "/people")
+
+    @_Request
+    def save_person(self, name: str, faces: Sequence[str], if_exists: IfExists = "ask") -> Call[SavedPerson]:
+        """Save a person by example faces that `find_faces` returned."""
+        body = {"name": name, "faces": list(faces), "if_exists": if_exists}
+        return _ask(SavedPerson, "POST", "/people", body)
+
+    @_Request
+    def change_person(self, person: str, **changes: Unpack[PersonChanges]) -> Call[Person]:
+        """Change a person, given by name or id."""
+        return _ask(Person, "PATCH", f"/people/{_word(person)}", changes)
+
+    @_Request
+    def remove_person(self, person: str, *, for_good: bool = False) -> Call[Change]:
+        """Remove a person, which `undo` takes back; ``for_good`` deletes them without a trace."""
+        return _ask(Change, "DELETE", f"/people/{_word(person)}", params={"for_good": for_good})
+
+    @_Request
+    def person_photos(self, person: str) -> Call[PersonPhotos]:
+        """Return the photos of a saved person, the latest first."""
+        return _ask(PersonPhotos, "GET", f"/people/{_word(person)}/photos")
+
+    @_Request
+    def confirm(self, person: str, photo_id: str, face: int) -> Call[Person]:
+        """Say that a face of a photo is this person's."""
+        return _ask(Person, "POST", f"/people/{_word(person)}/confirm", {"photo": photo_id, "face": face})
+
+    @_Request
+    def reject(self, person: str, photo_id: str, face: int) -> Call[SavedPerson]:
+        """Say that a face of a photo is not this person's."""
+        body = {"photo": photo_id, "face": face}
+        return _ask(SavedPerson, "POST", f"/people/{_word(person)}/reject", body)
+
+    @_Request
+    def undo(self, change: int | None = None) -> Call[Change]:
+        """Undo a change of people, by default the latest."""
+        return _ask(Change, "POST", "/changes/undo", {"change": change})
+
+    # groups of unknown faces
+
+    @_Request
+    def groups(self, **conditions: Unpack[GroupConditions]) -> Call[Groups]:
+        """Return groups of faces that are probably one person's each, the largest first."""
+        return _ask(Groups, "GET", "/groups", params=conditions)
+
+    @_Request
+    def group(self, group_id: str) -> Call[GroupMembers]:
+        """Return the faces of a group."""
+        return _ask(GroupMembers, "GET", f"/groups/{_word(group_id)}")
+
+    @_Request
+    def name_group(self, group_id: str, name: str, if_exists: IfExists = "ask") -> Call[SavedPerson]:
+        """Say who a group is."""
+        body = {"name": name, "if_exists": if_exists}
+        return _ask(SavedPerson, "POST", f"/groups/{_word(group_id)}/name", body)
+
+    @_Request
+    def hide_group(self, group_id: str, hidden: bool = True) -> Call[Group]:
+        """Say that a group is nobody you know, or take that back."""
+        return _ask(Group, "PATCH", f"/groups/{_word(group_id)}", {"hidden": hidden})
+
+    @_Request
+    def suggestions(self, person: str | None = None) -> Call[Suggestions]:
+        """Return groups that may be a saved person's."""
+        return _ask(Suggestions, "GET", "/suggestions", params={"person": person})
+
+    # index runs
+
+    @_Request
+    def index(
+        self,
+        folders: Sequence[str] = (),
+        *,
+        prune: bool = False,
+        prune_many: bool = False,
+        retry: bool = False,
+    ) -> Call[Run]:
+        """Start to index folders of the server's machine; none: those indexed before."""
+        body = {"folders": list(folders), "prune": prune, "prune_many": prune_many, "retry": retry}
+        return _ask(Run, "POST", "/index", body)
+
+    @_Request
+    def index_state(self) -> Call[Run]:
+        """Return the state of the latest index run."""
+        return _ask(Run, "GET", "/index")
+
+    @_Request
+    def stop_index(self) -> Call[Run]:
+        """Stop the index run; the next one goes on from there."""
+        return _ask(Run, "DELETE", "/index")
+
+    @_Request
+    def failures(self, limit: int = 200, cursor: str | None = None) -> Call[Failures]:
+        """Return files that could not be read, with the reasons."""
+        return _ask(Failures, "GET", "/failures", params={"limit": limit, "cursor": cursor})
+
+
+class Client(Requests):
     """A server that `setnet serve` runs.
 
     A refused request raises `ServerError` with the server's own words. Connections are kept open between
@@ -452,11 +694,8 @@ class Client:
         Seconds that one request may take.
     """
 
-    def __init__(
-        self, url: str = "http://localhost:8422", token: str | None = None, timeout: float = 60.0
-    ) -> None:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=timeout)
+    def __init__(self, url: str = _HERE, token: str | None = None, timeout: float = 60.0) -> None:
+        self._http = httpx.Client(**_connection(url, token, timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -468,27 +707,10 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def status(self) -> Status:
-        """Return what the library holds and what the server takes at most."""
-        return self.call(Status, "GET", "/status")
-
-    # photos
-
-    def find_faces(self, image: bytes | str | os.PathLike[str]) -> UploadedFaces:
-        """Find the faces in an image; their ids serve in `search` and `save_person` for half an hour."""
-        data = image if isinstance(image, bytes) else Path(image).read_bytes()
-        return self.call(UploadedFaces, "POST", "/faces", data)
-
-    def search(
-        self,
-        people: Sequence[PersonLike],
-        cursor: str | None = None,
-        **conditions: Unpack[SearchConditions],
-    ) -> Hits:
-        """Find the photos that contain these people: one page, whose `cursor` leads to the next."""
-        without = [_person(person) for person in conditions.get("without", ())]
-        body = {**conditions, "people": [_person(p) for p in people], "without": without, "cursor": cursor}
-        return self.call(Hits, "POST", "/search", body)
+    def send(self, call: Call[T]) -> T:
+        """Send a request and return its answer."""
+        with _plain_errors(self._http):
+            return call.read(_check_status(self._http.request(**call.to_httpx())).content)
 
     def hits(self, people: Sequence[PersonLike], **conditions: Unpack[SearchConditions]) -> Iterator[Hit]:
         """Yield all photos that contain these people, the best first, page by page."""
@@ -497,192 +719,83 @@ class Client:
 
     def photos(self) -> Iterator[Photo]:
         """Yield all photos of the library, the latest indexed first."""
-
-        def read(cursor: str | None) -> Photos:
-            return self.call(Photos, "GET", "/photos", params={"limit": 200, "cursor": cursor})
-
-        for page in _pages(read):
+        for page in _pages(lambda cursor: self.list_photos(cursor=cursor)):
             yield from page.photos
-
-    def photo_at(self, path: str | os.PathLike[str]) -> Photo | None:
-        """Return the photo of a file on the server's machine, or None if it is not in the library."""
-        found = self.call(Photos, "GET", "/photos", params={"path": os.fspath(path)}).photos
-        return found[0] if found else None
-
-    def find_copies(self, file: str | os.PathLike[str]) -> list[Photo]:
-        """Return the photos with the content of a file of this machine, wherever they are."""
-        content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
-        return self.call(Photos, "GET", "/photos", params={"content": content}).photos
-
-    def photo_with_external_id(self, external_id: str) -> Photo | None:
-        """Return the photo that your program knows by this id, or None."""
-        found = self.call(Photos, "GET", "/photos", params={"external_id": external_id}).photos
-        return found[0] if found else None
-
-    def set_external_id(self, photo_id: str, external_id: str | None) -> Photo:
-        """Give a photo the id by which your program knows it, or take it away with None."""
-        body = {"external_id": external_id}
-        return self.call(Photo, "PUT", f"/photos/{_word(photo_id)}/external-id", body)
-
-    def photo(self, photo_id: str) -> Photo:
-        """Return a photo with its faces and the saved people they look like."""
-        return self.call(Photo, "GET", f"/photos/{_word(photo_id)}")
-
-    def thumbnail(self, photo_id: str, size: int = 320) -> bytes:
-        """Return a photo as a small JPEG."""
-        return self.send("GET", f"/photos/{_word(photo_id)}/thumbnail", params={"size": size}).content
-
-    def download_photo(self, photo_id: str, place: str | os.PathLike[str]) -> Path:
-        """Write the file of a photo to a place of this machine, and return its path."""
-        return self.download(f"/photos/{_word(photo_id)}/file", place)
-
-    # people
-
-    def people(self) -> People:
-        """Return the saved people."""
-        return self.call(People, "GET", "/people")
-
-    def save_person(self, name: str, faces: Sequence[str], if_exists: IfExists = "ask") -> SavedPerson:
-        """Save a person by example faces that `find_faces` returned."""
-        body = {"name": name, "faces": list(faces), "if_exists": if_exists}
-        return self.call(SavedPerson, "POST", "/people", body)
-
-    def change_person(self, person: str, **changes: Unpack[PersonChanges]) -> Person:
-        """Change a person, given by name or id."""
-        return self.call(Person, "PATCH", f"/people/{_word(person)}", changes)
-
-    def remove_person(self, person: str, *, for_good: bool = False) -> Change:
-        """Remove a person, which `undo` takes back; ``for_good`` deletes them without a trace."""
-        return self.call(Change, "DELETE", f"/people/{_word(person)}", params={"for_good": for_good})
-
-    def person_photos(self, person: str) -> PersonPhotos:
-        """Return the photos of a saved person, the latest first."""
-        return self.call(PersonPhotos, "GET", f"/people/{_word(person)}/photos")
-
-    def confirm(self, person: str, photo_id: str, face: int) -> Person:
-        """Say that a face of a photo is this person's."""
-        return self.call(
-            Person, "POST", f"/people/{_word(person)}/confirm", {"photo": photo_id, "face": face}
-        )
-
-    def reject(self, person: str, photo_id: str, face: int) -> SavedPerson:
-        """Say that a face of a photo is not this person's."""
-        body = {"photo": photo_id, "face": face}
-        return self.call(SavedPerson, "POST", f"/people/{_word(person)}/reject", body)
-
-    def undo(self, change: int | None = None) -> Change:
-        """Undo a change of people, by default the latest."""
-        return self.call(Change, "POST", "/changes/undo", {"change": change})
-
-    # groups of unknown faces
-
-    def groups(self, **conditions: Unpack[GroupConditions]) -> Groups:
-        """Return groups of faces that are probably one person's each, the largest first."""
-        return self.call(Groups, "GET", "/groups", params=conditions)
-
-    def group(self, group_id: str) -> GroupMembers:
-        """Return the faces of a group."""
-        return self.call(GroupMembers, "GET", f"/groups/{_word(group_id)}")
-
-    def name_group(self, group_id: str, name: str, if_exists: IfExists = "ask") -> SavedPerson:
-        """Say who a group is."""
-        body = {"name": name, "if_exists": if_exists}
-        return self.call(SavedPerson, "POST", f"/groups/{_word(group_id)}/name", body)
-
-    def hide_group(self, group_id: str, hidden: bool = True) -> Group:
-        """Say that a group is nobody you know, or take that back."""
-        return self.call(Group, "PATCH", f"/groups/{_word(group_id)}", {"hidden": hidden})
-
-    def suggestions(self, person: str | None = None) -> Suggestions:
-        """Return groups that may be a saved person's."""
-        return self.call(Suggestions, "GET", "/suggestions", params={"person": person})
-
-    # index runs
-
-    def index(
-        self,
-        folders: Sequence[str] = (),
-        *,
-        prune: bool = False,
-        prune_many: bool = False,
-        retry: bool = False,
-    ) -> Run:
-        """Start to index folders of the server's machine; none: those indexed before."""
-        body = {"folders": list(folders), "prune": prune, "prune_many": prune_many, "retry": retry}
-        return self.call(Run, "POST", "/index", body)
-
-    def index_state(self) -> Run:
-        """Return the state of the latest index run."""
-        return self.call(Run, "GET", "/index")
-
-    def stop_index(self) -> Run:
-        """Stop the index run; the next one goes on from there."""
-        return self.call(Run, "DELETE", "/index")
 
     def wait_for_index(self, progress: Callable[[Run], None] | None = None) -> Run:
         """Return when no index run is under way; ``progress`` is called with its state twice a second."""
-        while (state := self.index_state()).state in ("running", "stopping"):
+        while (state := self.index_state()).state in _UNDER_WAY:
             if progress is not None:
                 progress(state)
             time.sleep(_LOOK_SECONDS)
         return state
 
-    def failures(self, limit: int = 200, cursor: str | None = None) -> Failures:
-        """Return files that could not be read, with the reasons."""
-        return self.call(Failures, "GET", "/failures", params={"limit": limit, "cursor": cursor})
-
-    # any request
-
-    def call(
-        self,
-        answer: type[T],
-        method: str,
-        path: str,
-        body: Mapping[str, object] | bytes | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> T:
-        """Send a request, with JSON or bytes as its body, and return its answer."""
-        return TypeAdapter(answer).validate_json(self.send(method, path, body, params).content)
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, object] | bytes | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> httpx.Response:
-        """Send a request; what the server refuses is raised."""
-        given: dict[str, Any] = {}
-        if isinstance(body, bytes):
-            given = {"content": body, "headers": {"Content-Type": "application/octet-stream"}}
-        elif body is not None:
-            given = {"json": {name: value for name, value in body.items() if value is not None}}
-        known = {name: value for name, value in (params or {}).items() if value is not None}
-        try:
-            response = self._http.request(method, path, params=known, **given)
-        except httpx.HTTPError as error:
-            raise self._unreachable(error) from error
-        return _check_status(response)
-
-    def download(self, path: str, place: str | os.PathLike[str]) -> Path:
-        """Write what an address holds to a file, whole or not at all, and return its path."""
+    def download_photo(self, photo_id: str, place: str | os.PathLike[str]) -> Path:
+        """Write the file of a photo to a place of this machine, whole or not at all, and return its path."""
         place = Path(place)
         part = place.with_name(f".{place.name}.part")
         try:
-            with self._http.stream("GET", path) as response, part.open("wb") as file:
+            with (
+                _plain_errors(self._http),
+                self._http.stream("GET", f"/photos/{_word(photo_id)}/file") as response,
+                part.open("wb") as file,
+            ):
                 if response.is_error:
                     response.read()
                 for piece in _check_status(response).iter_bytes():
                     file.write(piece)
             part.replace(place)
-        except httpx.HTTPError as error:
-            raise self._unreachable(error) from error
         finally:
             part.unlink(missing_ok=True)
         return place
 
-    def _unreachable(self, error: httpx.HTTPError) -> ServerError:
-        return ServerError(f"no answer from {self._http.base_url.copy_with(path='/')}: {error}")
+
+class AsyncClient(Requests):
+    """The same for asyncio: ``await client.search(["Anna"])``, ``async for hit in client.hits(["Anna"])``."""
+
+    def __init__(self, url: str = _HERE, token: str | None = None, timeout: float = 60.0) -> None:
+        self._http = httpx.AsyncClient(**_connection(url, token, timeout))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a request and return its answer."""
+        with _plain_errors(self._http):
+            return call.read(_check_status(await self._http.request(**call.to_httpx())).content)
+
+    async def hits(
+        self, people: Sequence[PersonLike], **conditions: Unpack[SearchConditions]
+    ) -> AsyncIterator[Hit]:
+        """Yield all photos that contain these people, the best first, page by page."""
+        page = await self.search(people, **conditions)
+        while True:
+            for hit in page.hits:
+                yield hit
+            if page.cursor is None:
+                return
+            page = await self.search(people, page.cursor, **conditions)
+
+
+def _connection(url: str, token: str | None, timeout: float) -> dict[str, Any]:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return {"base_url": f"{url.rstrip('/')}/api/v1", "headers": headers, "timeout": timeout}
+
+
+@contextmanager
+def _plain_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
+    """Turn a server that cannot be reached into an error of ours."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise ServerError(f"no answer from {http.base_url.copy_with(path='/')}: {error}") from error
 
 
 def _check_status(response: httpx.Response) -> httpx.Response:
@@ -703,6 +816,10 @@ def _pages(read: Callable[[str | None], _Page]) -> Iterator[_Page]:
     while page.cursor is not None:
         page = read(page.cursor)
         yield page
+
+
+def _first(found: Photos) -> Photo | None:
+    return found.photos[0] if found.photos else None
 
 
 def _person(person: PersonLike) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from setnet.client import Client, ServerError
+from setnet.client import AsyncClient, Client, ServerError
 from tests.support.live_server import server_on
 
 pytestmark = pytest.mark.xdist_group("client")
@@ -107,3 +108,19 @@ def test_a_server_that_is_not_there_is_named() -> None:
         port = taken.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(ServerError, match=f"127.0.0.1:{port}"):
         client.status()
+
+
+def test_the_async_client_asks_the_same(client: Client, portrait_file: Callable[[str], Path]) -> None:
+    async def ask(url: str) -> list[object]:
+        async with AsyncClient(url) as other:
+            face = (await other.find_faces(portrait_file("P001"))).faces[0].id or ""
+            hits = [hit.id async for hit in other.hits([[face]], limit=1)]
+            seen, thumbnail = await asyncio.gather(other.photo(hits[0]), other.thumbnail(hits[0]))
+            with pytest.raises(ServerError, match="nobody saved is called 'Nobody'"):
+                await other.search(["Nobody"])
+            return [hits, seen, thumbnail, await other.photo_at("/no/such/photo.jpg")]
+
+    url = str(client._http.base_url).removesuffix("/api/v1/")
+    face = client.find_faces(portrait_file("P001")).faces[0].id or ""
+    hits = [hit.id for hit in client.hits([[face]])]
+    assert asyncio.run(ask(url)) == [hits, client.photo(hits[0]), client.thumbnail(hits[0]), None]
