@@ -6,7 +6,7 @@
 The threshold of each model is fitted to the training half of LFW's people, at one false match in ten thousand
 pairs of different people; the test half then shows how many of the pairs of one person reach it, with every
 person counting the same, and how many impostor pairs really do. `--degraded` has descriptors of worse copies
-of the photos (`setnet evaluate degrade`), judged by the same threshold. Times are processor time of one core:
+of the photos (`python -m studies.degrade`), judged by the same threshold. Times are processor time of one core:
 all models describe the same crops in turns, in one process, eight at a time as an index run does.
 """
 

@@ -153,7 +153,7 @@ def _indexed(clip: Path, folder: Path) -> tuple[IndexReport, float]:
 
 def _composed_clips(folder: Path, photos: Path, ffmpeg: str | None) -> list[Path]:
     """Compose a minute of video; ffmpeg makes larger ones of it, with few key pictures and with many."""
-    from setnet.evaluate import lfw_pictures
+    from studies.album import lfw_pictures
     from studies.video import Clip, plan_footage, set_turned, write_clip
 
     planned = plan_footage(lfw_pictures(photos), 16, seed=1)

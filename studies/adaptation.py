@@ -109,7 +109,7 @@ def copy_features(
     paths = [root / name for name in names]
     if missing := [path for path in paths if not path.is_file()]:
         raise InvalidInputError(
-            f"{missing[0]} is missing: make copies of all photos by `setnet evaluate degrade PHOTOS {root}`"
+            f"{missing[0]} is missing: make copies of all photos by `python -m studies.degrade PHOTOS {root}`"
         )
     people = np.array([path.parent.name for path in paths])
     owner = np.unique(people, return_inverse=True)[1].astype(np.int64)
@@ -125,7 +125,7 @@ def copy_features(
 class Settings(BaseSettings):
     """Adapt SFace to degraded photos on half of LFW's people; compare both on the other half.
 
-    Its last blocks and layer learn to describe a degraded copy (setnet evaluate degrade) as the photo itself,
+    Its last blocks and layer learn to describe a degraded copy (python -m studies.degrade) as the photo itself,
     and to tell sets apart. Continues where it stopped. setnet train export --out RUN writes the adapted
     network for setnet index --descriptor.
     """

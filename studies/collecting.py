@@ -19,11 +19,11 @@ from setnet.collect import AnnotationQueue, Answer, CollectRun, Question, run_al
 from setnet.collect.result import final_rows
 from setnet.collect.search import name_pairs
 from setnet.durable import storage_errors
-from setnet.evaluate.album import Album, Placed, compose_album
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import Column, Table, result_table
+from studies.album import Album, Placed, compose_album
 from studies.alterations import ALTERATIONS, altered
 
 _TEMPLATES = (

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate import read_split
-from setnet.evaluate.degrade import degraded
 from setnet.evaluate.measures import people_draws
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
@@ -22,6 +21,7 @@ from setnet.evaluate.tables import Column, Table, result_table
 from setnet.faces import FaceSettings, load_descriptor
 from setnet.faces.pipeline import find_faces
 from setnet.heads import unit
+from studies.degrade import degraded
 
 TITLE = "Faces made clearer before description"
 Pixels = NDArray[np.uint8]

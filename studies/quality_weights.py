@@ -1,6 +1,6 @@
 """Does the length of a descriptor before normalisation tell how far to trust a face? Faces weighted by it, and not.
 
-    setnet evaluate degrade LFW/images coarse/ --kind coarse      # and shaken/
+    python -m studies.degrade LFW/images coarse/ --kind coarse      # and shaken/
     python -m studies.quality_weights LFW/images coarse/ shaken/ --work DIR --write FILE.md
 
 A face's similarity, or its share in a set vector, is multiplied by (its length / the median length) ** power. The

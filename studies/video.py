@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.evaluate.album import lfw_pictures
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import Table
 from setnet.library import Conditions, Library, LibraryPhoto, QueryPerson
+from studies.album import lfw_pictures
 
 _HOLDERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl")  # boxes around the list of times, outermost first
 _DURATIONS = {

@@ -7,7 +7,7 @@ import pytest
 
 from setnet.collect import Question
 from setnet.collect.rules import NamedScore
-from setnet.evaluate.album import Placed
+from studies.album import Placed
 from studies.collecting import CaptionedArchive, label_quality, true_answer
 
 ARCHIVE = CaptionedArchive(

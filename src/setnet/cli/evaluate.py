@@ -132,35 +132,6 @@ def _print_result(table: Table) -> None:
 
 
 @app.command()
-def examples(
-    work: Annotated[Path, argument("DIR", "The folder of `setnet evaluate photos`.")],
-    out: Annotated[Path, option("Contact sheets are written here.", metavar="DIR")],
-    count: Annotated[int, option("How many queries.", min=1)] = 4,
-    seed: Annotated[int, option("Everything random follows from it.", min=0)] = 0,
-) -> None:
-    """The paper's figures of top-5 results: contact sheets, matched faces in green, with nDCG@5."""
-    from setnet.evaluate import write_examples
-
-    for path, quality in write_examples(work, out, count, seed):
-        typer.echo(f"{path}  nDCG@5 {quality:.1f}")
-
-
-@app.command()
-def degrade(
-    photos: Annotated[Path, argument("PHOTOS", "Folder of .jpg photos.")],
-    out: Annotated[Path, argument("OUT", "The copies are written here.")],
-    kind: Annotated[
-        str,
-        option("coarse (few pixels, noisy, compressed), shaken (blurred, turned, hidden), small (far off)."),
-    ] = "coarse",
-) -> None:
-    """Write degraded copies of photos, to train or test on photos unlike the ones at hand."""
-    from setnet.evaluate import degrade_photos
-
-    typer.echo(f"{out}: {degrade_photos(photos, out, kind):,} degraded copies")
-
-
-@app.command()
 def compare(
     results: Annotated[list[Path], argument("FILE.json...", "Results of experiments.")],
 ) -> None:

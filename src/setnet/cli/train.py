@@ -237,45 +237,6 @@ def claim(
         typer.echo(f"{write_claim(result, page)}: tables and figure")
 
 
-@app.command()
-def heads(
-    data: Annotated[Path, argument("LFW.npz", "Descriptor file of LFW.")],
-    degraded: Annotated[
-        list[Path] | None,
-        option("Descriptors of degraded copies of the photos; repeatable.", metavar="FILE.npz"),
-    ] = None,
-    only: Annotated[
-        list[str] | None, option("Make this head; repeatable [default: all].", metavar="NAME")
-    ] = None,
-    evaluate_only: Annotated[
-        bool, option("Make none; evaluate the heads as they are.", "--evaluate-only")
-    ] = False,
-    make_only: Annotated[bool, option("Do not evaluate.", "--make-only")] = False,
-    card: Annotated[Path | None, option("Put the figures into this page.", metavar="FILE.md")] = None,
-    sets: Annotated[int, option("Sets of the stress test.", min=100, metavar="N")] = 64_000,
-    out: Annotated[
-        Path | None,
-        option("Folder of the heads [default: inside the installed package].", metavar="DIR"),
-    ] = None,
-) -> None:
-    """Make the heads that come with setnet from LFW's training half; evaluate them on its test half."""
-    from setnet.evaluate import train_heads
-
-    evaluations = train_heads(
-        data,
-        degraded or [],
-        only=only or [],
-        make=not evaluate_only,
-        evaluate=not make_only,
-        card=card,
-        sets=sets,
-        folder=out,
-        say=say,
-    )
-    for evaluation in evaluations:
-        typer.echo(evaluation.table().markdown())
-
-
 def _workers(wanted: int | None) -> int:
     from setnet.train.loop import default_workers
 

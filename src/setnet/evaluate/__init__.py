@@ -27,7 +27,6 @@ __all__ = [
     "Table",
     "calibrate_head",
     "compare_with_paper",
-    "degrade_photos",
     "divided",
     "evaluate_claim",
     "faces_domain",
@@ -37,11 +36,8 @@ __all__ = [
     "glyphs_domain",
     "half_of",
     "identify",
-    "lfw_pictures",
-    "matching",
     "ndcg",
     "orthogonality",
-    "photos",
     "plots_of",
     "processor",
     "read_people",
@@ -52,10 +48,8 @@ __all__ = [
     "stress",
     "tables_of",
     "tradeoff",
-    "train_heads",
     "with_block",
     "write_claim",
-    "write_examples",
     "write_report",
 ]
 
@@ -67,8 +61,6 @@ EXPERIMENTS = {
     "tradeoff": "Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags.",
     "orthogonality": "Section 5.4: how orthogonal people's descriptors are, whitened and not.",
     "identify": "1:N identification of single faces and verification, the paper's check of its descriptor.",
-    "photos": "End-to-end, detector included: group photos composed of LFW pictures, indexed and searched.",
-    "matching": "How sure a match is: false matches and recall of sure and maybe; what examples change.",
 }
 
 
@@ -78,11 +70,9 @@ def experiment_module(name: str) -> ModuleType:
 
 
 if TYPE_CHECKING:
-    from setnet.evaluate import fit, identify, matching, orthogonality, photos, retrieval, stress, tradeoff
-    from setnet.evaluate.album import lfw_pictures
+    from setnet.evaluate import fit, identify, orthogonality, retrieval, stress, tradeoff
     from setnet.evaluate.claim import evaluate_claim, write_claim
     from setnet.evaluate.claim_data import Domain, faces_domain, glyphs_domain
-    from setnet.evaluate.degrade import degrade_photos
     from setnet.evaluate.measures import first_full_match, full_match_recall, ndcg
     from setnet.evaluate.people import (
         LFW_LIKE,
@@ -93,20 +83,16 @@ if TYPE_CHECKING:
         read_press_photos,
         read_split,
     )
-    from setnet.evaluate.photos import write_examples
     from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head
     from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
     from setnet.evaluate.report import compare_with_paper, tables_of, with_block, write_report
-    from setnet.evaluate.shipped_heads import train_heads
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:
     _NAMES = {
-        "album": ("lfw_pictures",),
         "claim": ("evaluate_claim", "write_claim"),
         "claim_data": ("Domain", "faces_domain", "glyphs_domain"),
-        "degrade": ("degrade_photos",),
         "measures": ("first_full_match", "full_match_recall", "ndcg"),
         "people": (
             "LFW_LIKE",
@@ -117,12 +103,10 @@ else:
             "read_press_photos",
             "read_split",
         ),
-        "photos": ("write_examples",),
         "plots": ("plots_of",),
         "ranking_calibration": ("calibrate_head",),
         "record": ("Interrupted", "Progress", "Record", "Row", "processor", "read_record"),
         "report": ("compare_with_paper", "tables_of", "with_block", "write_report"),
-        "shipped_heads": ("train_heads",),
         "tables": ("Table",),
         "worlds": ("SimulatedWorld",),
     }

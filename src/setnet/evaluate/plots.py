@@ -13,7 +13,6 @@ from setnet.durable import storage_errors
 from setnet.errors import ModelError
 from setnet.evaluate.record import Record, Row, mean_and_error
 from setnet.evaluate.stress_trial import FACES, ndcg_name
-from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -190,21 +189,6 @@ def _fit(record: Record, plt: Any) -> list[tuple[str, Any]]:
     return [("fit", figure)]
 
 
-def _matching(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
-    rows = [row for row in record.rows if "curve" in row.facts and "," not in row.name]
-    for number, row in enumerate(rows):
-        z, seen = (np.asarray(row.facts["curve"][name]) for name in ("z", "seen"))
-        axes.plot(z[seen > 0], seen[seen > 0], label=row.name, **_look(number, row) | {"ms": 3})
-    model = ScoreCalibration.of(record.extra["model"])
-    z = np.arange(3.0, 6.51, 0.05)
-    share = [model.false_match_rate(float(at), NonMatchScores(0.0, 1.0)) for at in z]
-    axes.plot(z, share, color="#000000", lw=1.8, label="model, fitted on other people")
-    words = "similarity, in standard deviations above the strangers' mean"
-    _label_axes(axes, yscale="log", xlabel=words, ylabel="share of strangers as similar or more")
-    return [("matching-strangers", figure)]
-
-
 def _look(number: int, row: Row) -> dict[str, Any]:
     look = {
         "color": COLOURS[number % len(COLOURS)],
@@ -231,7 +215,6 @@ _PLOTS: dict[str, Callable[[Record, Any], list[tuple[str, Any]]]] = {
     "claim": _claim,
     "fit": _fit,
     "identify": _identify,
-    "matching": _matching,
     "orthogonality": _orthogonality,
     "retrieval": _retrieval,
     "stress": _stress,

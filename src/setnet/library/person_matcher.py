@@ -28,7 +28,7 @@ def person_vector(examples: NDArray[np.floating], name: str = "a person") -> NDA
 
     An example counts with the square of its mean similarity to the others. Among three examples of which one
     shows somebody else, that one counts a fifteenth of the others: the plain mean would find both people. Two
-    examples say nothing about each other and count the same. `setnet evaluate matching` compares this with
+    examples say nothing about each other and count the same. `studies.matching` compares this with
     the plain mean and with the nearest example.
 
     >>> same, other = np.eye(3, dtype=np.float32)[:2]

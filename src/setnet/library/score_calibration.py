@@ -17,7 +17,7 @@ _NORMAL = NormalDist()
 _EXPECTED = 10.0  # faces of the person asked for, among all that are searched
 # The same where people are asked for together, times the root of the number of faces searched: they are in
 # photos together, and who is asked for in a large library is in many of its photos. Chosen on LFW's training
-# half and its copies; `setnet evaluate matching` shows how photos are ordered by it.
+# half and its copies; `studies.matching` shows how photos are ordered by it.
 _EXPECTED_TOGETHER = 20.0
 
 

@@ -1,4 +1,4 @@
-"""`setnet train heads`: making, evaluating and describing the heads of the package."""
+"""`studies.shipped_heads`: making, evaluating and describing the heads of the package."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.train import app
 from setnet.errors import InvalidInputError
-from setnet.evaluate import shipped_heads
 from setnet.evaluate.people import read_split
 from setnet.evaluate.record import Row
-from setnet.evaluate.shipped_heads import MEASURES, gap_closed, train_heads, write_card
 from setnet.heads import Head, SetNet
 from setnet.heads.shipped import head_path, shipped_names
+from studies import shipped_heads
+from studies.shipped_heads import MEASURES, app, gap_closed
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
@@ -37,7 +36,7 @@ def lfw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: object) -> str:
-    done = CliRunner().invoke(app, ["heads", *map(str, words)], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -68,8 +67,8 @@ def test_a_head_made_twice_is_the_same_file(lfw: Path, tmp_path: Path) -> None:
 def test_figures_travel_with_a_new_head_and_stand_on_its_card(lfw: Path, tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("# Heads\n\nWritten by hand.\n", encoding="utf-8")
-    made = train_heads(lfw, [lfw], only=["sface-128"], sets=300, folder=tmp_path / "out", card=card)
-    write_card(made, card, tmp_path / "out")  # in place of the first one
+    words = [lfw, "--degraded", lfw, "--only", "sface-128", "--sets", 300, "--out", tmp_path / "out"]
+    run(*words, "--card", card)
     figures = Head.load(tmp_path / "out" / "sface-128.safetensors").about["stress_lfw_test_half"]
     text = card.read_text(encoding="utf-8")
     assert text.startswith("# Heads\n\nWritten by hand.\n")

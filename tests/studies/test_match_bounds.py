@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.matching import by_person, clopper_pearson
+from studies.matching import by_person, clopper_pearson
 
 
 @pytest.mark.parametrize(

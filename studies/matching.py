@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.people import (
-    LFW_LIKE,
-    LFW_LIKE_TRAIN,
-    MatchingFaces,
-    faces_of_people,
-    read_matching_faces,
-    virtual_halves,
-)
-from setnet.evaluate.photo_order import (
+from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
+from setnet.evaluate.record import Record, Row, Run, fingerprint
+from setnet.evaluate.settings import PeopleSettings, experiment, setting
+from setnet.evaluate.tables import Column, Table, result_table
+from setnet.faces.settings import load_calibration
+from setnet.heads import unit
+from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
+from setnet.library.score_calibration import ScoreCalibration
+from setnet.train import VirtualPeople
+from studies.matching_faces import MatchingFaces, faces_of_people, read_matching_faces
+from studies.photo_order import (
     CIRCLE,
     Ranked,
     fitted_plain,
@@ -28,15 +31,7 @@ from setnet.evaluate.photo_order import (
     ranked_queries,
     score_by,
 )
-from setnet.evaluate.record import Record, Row, Run, fingerprint
-from setnet.evaluate.score_fitting import LabelledFaces, Trial, fit_score_calibration, trials
-from setnet.evaluate.settings import PeopleSettings, experiment, setting
-from setnet.evaluate.tables import Column, Table, result_table
-from setnet.faces.settings import load_calibration
-from setnet.heads import unit
-from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
-from setnet.library.score_calibration import ScoreCalibration
-from setnet.train import VirtualPeople
+from studies.score_fitting import LabelledFaces, Trial, fit_score_calibration, trials
 
 TITLE = "Matches in figures"
 
@@ -641,3 +636,9 @@ def _reliability_table(record: Record) -> Table:
     ]
     note = "All matches of the people tested, sure and maybe, by the probability that was given to them."
     return result_table("What probabilities are worth", _rows(record, "reliability"), columns, note)
+
+
+if __name__ == "__main__":
+    from setnet.cli.evaluate import run_study
+
+    run_study(sys.modules[__name__], "python -m studies.matching")

@@ -1,7 +1,11 @@
-"""Degraded copies of photos, to train and to test on photos unlike the ones at hand."""
+"""Degraded copies of photos, to train and to test on photos unlike the ones at hand.
+
+python -m studies.degrade LFW/images coarse/ --kind coarse
+"""
 
 from __future__ import annotations
 
+import argparse
 import math
 import zlib
 from collections.abc import Callable
@@ -93,3 +97,18 @@ def _copy(name: str, photos: Path, out: Path, kind: str) -> int:
     (out / name).parent.mkdir(parents=True, exist_ok=True)
     cv2.imwrite(str(out / name), copy, [cv2.IMWRITE_JPEG_QUALITY, quality])
     return 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "python -m studies.degrade", description="Write degraded copies of photos."
+    )
+    parser.add_argument("photos", type=Path, help="folder of .jpg photos")
+    parser.add_argument("out", type=Path, help="the copies are written here")
+    parser.add_argument("--kind", choices=sorted(KINDS), default="coarse", help="%(choices)s")
+    options = parser.parse_args()
+    print(f"{options.out}: {degrade_photos(options.photos, options.out, options.kind):,} degraded copies")
+
+
+if __name__ == "__main__":
+    main()

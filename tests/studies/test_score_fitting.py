@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE
-from setnet.evaluate.score_fitting import LabelledFaces, fit_score_calibration
 from setnet.faces.settings import load_calibration
 from setnet.library.person_matcher import BackgroundSample
 from setnet.library.score_calibration import ScoreCalibration
 from setnet.train import VirtualPeople
+from studies.score_fitting import LabelledFaces, fit_score_calibration
 
 SFACE = ScoreCalibration.of(load_calibration("sface", "match"))
 

@@ -1,7 +1,9 @@
-"""Makes, calibrates and evaluates the heads that come with the package (`setnet train heads`).
+"""Makes, calibrates and evaluates the heads that come with the package.
+
+    python -m studies.shipped_heads LFW.npz --degraded coarse.npz --degraded shaken.npz --card FILE.md
 
 Heads are made from the training half of LFW, from the photos as they are and from degraded copies
-(`setnet evaluate degrade`), calibrated on the photos as they are, and evaluated once on the test half.
+(`python -m studies.degrade`), calibrated on the photos as they are, and evaluated once on the test half.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
+from setnet.cli.options import argument, make_app, option
+from setnet.cli.output import say
 from setnet.errors import choice_error
 from setnet.evaluate.people import Halves, LabelledPeople, half_of
 from setnet.evaluate.ranking_calibration import best_logistic
@@ -74,45 +80,52 @@ def gap_closed(row: Row, mean: Row, bounds: Sequence[Row]) -> list[float]:
     return closed
 
 
-def train_heads(
-    descriptors: Path,
-    degraded: Sequence[Path] = (),
-    *,
-    only: Sequence[str] = (),
-    make: bool = True,
-    evaluate: bool = True,
-    card: Path | None = None,
-    sets: int = 64_000,
-    folder: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> list[HeadEvaluation]:
-    """Make the heads called `only` (all by default) into `folder`, evaluate all there, write their card.
+app = make_app()
 
-    Without `folder` they are those of the installed package. With a card, the figures go into the heads'
-    files too; indexes know a head by its file as it was made, and stay valid.
+
+@app.command()
+def heads(
+    data: Annotated[Path, argument("LFW.npz", "Descriptor file of LFW.")],
+    degraded: Annotated[
+        list[Path] | None,
+        option("Descriptors of degraded copies of the photos; repeatable.", metavar="FILE.npz"),
+    ] = None,
+    only: Annotated[
+        list[str] | None, option("Make this head; repeatable [default: all].", metavar="NAME")
+    ] = None,
+    evaluate_only: Annotated[bool, option("Make none; evaluate the heads as they are.")] = False,
+    make_only: Annotated[bool, option("Do not evaluate.")] = False,
+    card: Annotated[Path | None, option("Put the figures into this page.", metavar="FILE.md")] = None,
+    sets: Annotated[int, option("Sets of the stress test.", min=100, metavar="N")] = 64_000,
+    out: Annotated[Path, option("Folder of the heads.", metavar="DIR")] = SHIPPED,
+) -> None:
+    """Make the heads that come with setnet from LFW's training half; evaluate them on its test half.
+
+    With a card, the figures go into the heads' files too; indexes know a head by its file as it was made, and
+    stay valid.
     """
-    for name in only:
+    degraded = degraded or []
+    for name in only or ():
         if name not in RECIPES:
             raise choice_error("head", name, RECIPES)
-    folder = folder or SHIPPED
-    made_by = check_one_model([descriptors, *degraded]) or FaceSettings().descriptor
-    halves = [_halves(path) for path in (descriptors, *degraded)]
-    made = [folder / f"{name}.safetensors" for name in only or RECIPES] if make else []
-    folder.mkdir(parents=True, exist_ok=True)
+    made_by = check_one_model([data, *degraded]) or FaceSettings().descriptor
+    halves = [_halves(path) for path in (data, *degraded)]
+    made = [] if evaluate_only else [out / f"{name}.safetensors" for name in only or RECIPES]
+    out.mkdir(parents=True, exist_ok=True)
     for path in made:
         say(f"making {path.stem}")
         head = make_head(path.stem, halves[0].train, [part.train for part in halves[1:]])
         replace(head, descriptor=made_by).save(path)
-    if not evaluate:
-        return []
+    if make_only:
+        return
     kinds = ["as they are", *(f"degraded, {path.stem}" for path in degraded)]
     tests = {kind: part.test for kind, part in zip(kinds, halves, strict=True)}
-    heads = [SetNet.load(path) for path in _heads_in(folder)]
-    evaluations = evaluate_heads(heads, halves[0].train, tests, sets=sets, say=say)
+    evaluations = evaluate_heads([SetNet.load(path) for path in _heads_in(out)], halves[0].train, tests, sets)
     if card is not None:
-        _record_figures(evaluations[0], folder)
-        write_card(evaluations, card, folder)
-    return evaluations
+        _record_figures(evaluations[0], out)
+        write_card(evaluations, card, out)
+    for evaluation in evaluations:
+        typer.echo(evaluation.table().markdown())
 
 
 def make_head(name: str, photos: LabelledPeople, degraded: Sequence[LabelledPeople] = ()) -> Head:
@@ -130,9 +143,7 @@ def evaluate_heads(
     heads: Sequence[Aggregator],
     train: LabelledPeople,
     tests: Mapping[str, LabelledPeople],
-    *,
-    sets: int = 64_000,
-    say: Callable[[str], None] = lambda text: None,
+    sets: int,
 ) -> list[HeadEvaluation]:
     """Return the stress test on each of `tests` (kind of photos: test people).
 
@@ -181,11 +192,11 @@ def _discriminant_of(heads: Sequence[Aggregator]) -> Callable[[Floats], Floats] 
     return None
 
 
-def write_card(evaluations: Sequence[HeadEvaluation], page: Path, folder: Path = SHIPPED) -> Path:
+def write_card(evaluations: Sequence[HeadEvaluation], page: Path, folder: Path) -> Path:
     """Put into `page` how the heads were made and how good they are; other text of the page stays."""
     lines = [
         "Generated by",
-        "`setnet train heads LFW.npz --degraded coarse.npz --degraded shaken.npz --card FILE.md`;",
+        "`python -m studies.shipped_heads LFW.npz --degraded coarse.npz --degraded shaken.npz --card FILE.md`;",
         "LFW.npz is what `setnet describe` makes of the LFW photos with the default face",
         "models, the others what it makes of degraded copies of the photos. People are divided once into",
         "halves (`src/setnet/evaluate/data/lfw_split.json`); heads are made, chosen and calibrated on the",
@@ -248,3 +259,9 @@ def _halves(path: Path) -> Halves:
 
 def _heads_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors"))
+
+
+if __name__ == "__main__":
+    from setnet.cli.app import run
+
+    run(app, "python -m studies.shipped_heads")

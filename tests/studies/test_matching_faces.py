@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import corrected, photo_key, read_matching_faces, read_split
+from setnet.evaluate.people import read_split
+from studies.matching_faces import corrected, photo_key, read_matching_faces
 
 
 def test_lfws_wrong_labels_are_known_and_lie_within_one_half() -> None:

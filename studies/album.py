@@ -82,13 +82,6 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
     return album
 
 
-def read_album(folder: Path) -> Album:
-    """Return an album composed before."""
-    if not (folder / TRUTH).is_file():
-        raise InvalidInputError(f"{folder} holds no composed photos: make them with `setnet evaluate photos`")
-    return _read(folder)[0]
-
-
 def _read(folder: Path) -> tuple[Album, Mapping[str, Any]]:
     stored = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
     photos = {name: tuple(Placed(**p) for p in placed) for name, placed in stored["photos"].items()}

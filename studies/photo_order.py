@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from setnet.engine import greedy_matches
 from setnet.evaluate.measures import ndcg
-from setnet.evaluate.score_fitting import LabelledFaces
 from setnet.heads import Logistic
 from setnet.library.person_matcher import BackgroundSample, PersonMatcher, person_vector
 from setnet.library.score_calibration import ScoreCalibration
+from studies.score_fitting import LabelledFaces
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]

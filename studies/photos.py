@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,19 +11,19 @@ from pathlib import Path
 import numpy as np
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.evaluate.album import Album, compose_album, read_album
 from setnet.evaluate.measures import Measured, ndcg, ranking_measures
 from setnet.evaluate.record import Record, Row, Run, mean_and_error
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import CAPTION, Column, Table, result_table
-from setnet.library import Library, QueryPerson
+from setnet.library import Library, QueryPerson, contact_sheet
+from studies.album import Album, compose_album
 
 TITLE = "End-to-end search, detector included"
 
 MODES = ("exact", "fast", "set")
 DETECTED = "detector only, faces recognised without error"
-PICTURES = "lfw"
+SHEETS = 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Settings(BaseSettings):
     count: int = setting(400, "Photos to compose.", minimum=10)
     queries: int = setting(60, "How many queries.", minimum=1)
     repeats: int = setting(3, "With other query faces each time.", minimum=1)
+    sheets: Path | None = setting(
+        None,
+        "Write contact sheets of the best five photos of some queries here.",
+        metavar="DIR",
+        counts=False,
+    )
 
 
 @experiment("photos")
@@ -78,34 +85,21 @@ def run(run: Run, settings: Settings) -> None:
             if not run.has(mode):
                 run.say(mode)
                 run.add(_mode_row(mode, queries, library, faces, settings.repeats))
+        if settings.sheets is not None:
+            write_sheets(settings.sheets, library, faces, _queries(album, 500, settings.seed))
     run.note(losses=_losses(run))
 
 
-def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list[tuple[Path, float]]:
-    """Write contact sheets of the best five photos for some queries; return them with their nDCG@5."""
-    from setnet.library import contact_sheet
-
-    album = read_album(work)
-    note = work / PICTURES
-    if not note.is_file():
-        raise InvalidInputError(f"{work} was not made by `setnet evaluate photos`: run it first")
-    lfw = Path(note.read_text(encoding="utf-8"))
-    written = []
+def write_sheets(out: Path, library: Library, faces: _Examples, queries: list[_Query]) -> None:
+    """Write contact sheets of the best five photos for the queries with most full matches."""
     out.mkdir(parents=True, exist_ok=True)
-    with Library.open(work / "library") as library:
-        faces = _Examples(lfw, album, library)
-        # queries with most full matches show most
-        candidates = _queries(album, 500, seed)
-        candidates.sort(key=lambda q: -list(q.relevance.values()).count(len(q.people)))
-        for number, query in enumerate(candidates[:count], 1):
-            answer = library.find(faces.people(query, 0), k=5, mode="fast")
-            ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
-            quality = float(ndcg(ranked, [*query.relevance.values()], 5))
-            path = out / f"example-{number}.png"
-            title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
-            contact_sheet(answer, path, title=title)
-            written.append((path, quality))
-    return written
+    queries.sort(key=lambda q: -list(q.relevance.values()).count(len(q.people)))
+    for number, query in enumerate(queries[:SHEETS], 1):
+        answer = library.find(faces.people(query, 0), k=5, mode="fast")
+        ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
+        quality = float(ndcg(ranked, [*query.relevance.values()], 5))
+        title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
+        contact_sheet(answer, out / f"example-{number}.png", title=title)
 
 
 class _Examples:
@@ -114,7 +108,6 @@ class _Examples:
     def __init__(self, lfw: Path, album: Album, library: Library) -> None:
         self.lfw, self.album, self.library = lfw, album, library
         self._known: dict[str, QueryPerson | None] = {}
-        (album.folder / PICTURES).write_text(str(lfw.absolute()), encoding="utf-8")
 
     def people(self, query: _Query, repeat: int) -> list[QueryPerson]:
         """Return the query's people, each by one picture; other pictures in other repeats."""
@@ -233,3 +226,9 @@ def tables(record: Record) -> list[Table]:
         cells = tuple((part, f"{points:.2f}") for part, points in losses.items())
         found.append(Table("Where nDCG@10 is lost", ("part", "points"), cells))
     return found
+
+
+if __name__ == "__main__":
+    from setnet.cli.evaluate import run_study
+
+    run_study(sys.modules[__name__], "python -m studies.photos")
