@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from setnet.errors import InvalidInputError
 from setnet.web import WebSettings
-from setnet.web.guard import COOKIE, SESSION_SECONDS, Sessions
+from setnet.web.guard import COOKIE, SESSION_SECONDS, Access, Sessions
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -81,14 +81,13 @@ def test_a_session_ends_with_its_time_and_when_there_are_too_many(monkeypatch: p
     now = [100.0]
     sessions = Sessions(lambda: now[0])
     first = sessions.begin()
-    assert sessions.has(first)
-    assert not sessions.has(f"{first}x")
-    assert not sessions.has("")
+    assert sessions.access(first) is Access.ALL
+    assert sessions.access(f"{first}x") is sessions.access("") is None
     now[0] += SESSION_SECONDS
-    assert not sessions.has(first)
+    assert sessions.access(first) is None
     monkeypatch.setattr("setnet.web.guard._MOST_SESSIONS", 2)
     begun = [sessions.begin() for _ in range(3)]
-    assert [sessions.has(session) for session in begun] == [False, True, True]
+    assert [sessions.access(session) for session in begun] == [None, Access.ALL, Access.ALL]
 
 
 def test_signing_out_ends_the_session_wherever_it_is_used(proxied: TestClient) -> None:
@@ -121,3 +120,39 @@ def test_the_cookie_is_secure_when_a_trusted_proxy_has_tls(
 def test_a_server_behind_a_proxy_needs_a_token() -> None:
     with pytest.raises(InvalidInputError, match="token"):
         WebSettings(behind_proxy=True)
+
+
+READ = "a-token-that-only-reads"
+
+
+def test_a_token_for_reading_looks_and_searches_and_neither_changes_nor_exports(
+    library: Path, tmp_path: Path, open_client: Callable[..., Any]
+) -> None:
+    settings = WebSettings(token=TOKEN, read_token=READ)
+    with open_client(library, settings) as client:
+        document = client.get(f"{API}/openapi.json", headers=RIGHT).json()
+        client.headers["Authorization"] = f"Bearer {READ}"
+        changing = {
+            (verb, path)
+            for path, operations in document["paths"].items()
+            for verb in operations
+            if verb != "get"
+            and path not in (f"{API}/search", f"{API}/faces", f"{API}/faces/groups", f"{API}/session")
+        }
+        assert len(changing) > 20
+        for verb, path in sorted(changing | {("get", f"{API}/export/people")}):
+            answer = client.request(verb, path.replace("{", "").replace("}", ""), json={})
+            assert (answer.status_code, answer.json()["code"]) == (403, "read_only"), path
+        assert client.get(f"{API}/photos").json()["photos"]
+        assert client.post(f"{API}/search", json={"people": [{"group": "g1"}]}).status_code == 200
+        del client.headers["Authorization"]
+        assert client.post(f"{API}/session", json={"token": READ}).status_code == 204  # the page
+        assert client.get(f"{API}/photos").status_code == 200
+        assert client.post(f"{API}/index", json={}).json()["code"] == "read_only"
+        assert client.post(f"{API}/changes/undo", json={}, headers=RIGHT).status_code != 403
+
+
+@pytest.mark.parametrize("token", [None, READ])
+def test_a_token_for_reading_needs_another_one_beside_it(token: str | None) -> None:
+    with pytest.raises(InvalidInputError, match="another one"):
+        WebSettings(token=token, read_token=READ)

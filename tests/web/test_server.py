@@ -126,9 +126,13 @@ def test_an_index_run_that_is_stopped_with_the_server_leaves_a_sound_library(
     (tmp_path / "many").mkdir()
     for number in range(40):
         (tmp_path / "many" / f"{number}.jpg").write_bytes(data + bytes([number]))
-    with start_server(tmp_path / "library", SETNET_TOKEN="a-token-from-the-environment") as server:
+    tokens = {"SETNET_TOKEN": "a-token-from-the-environment", "SETNET_READ_TOKEN": "another-that-only-reads"}
+    with start_server(tmp_path / "library", **tokens) as server:
         auth = {"Authorization": "Bearer a-token-from-the-environment"}
+        reader = {"Authorization": "Bearer another-that-only-reads"}
         assert httpx.get(f"{server.url}{API}/status").status_code == 401
+        assert httpx.get(f"{server.url}{API}/status", headers=reader).status_code == 200
+        assert httpx.delete(f"{server.url}{API}/index", headers=reader).status_code == 403
         answer = httpx.post(
             f"{server.url}{API}/index", json={"folders": [str(tmp_path / "many")]}, headers=auth
         )

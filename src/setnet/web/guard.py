@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from hashlib import blake2b
 from urllib.parse import SplitResult, urlsplit
 
@@ -29,6 +30,8 @@ _BLOCKED_SECONDS = 60.0
 _MOST_ADDRESSES = _MOST_SESSIONS = 10_000
 _HELD_FREE = 1 << 16  # small bodies are not worth counting
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SEARCHES = frozenset({"/api/v1/search", "/api/v1/faces", "/api/v1/faces/groups"})  # change nothing
+_EXPORTS = "/api/v1/export/"  # descriptors, by which people can be recognised elsewhere
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
 _SESSION = "/api/v1/session"
 _OPEN = frozenset({"/", "/docs", "/healthz", "/api/v1/healthz", _SESSION, "/favicon.ico"})
@@ -49,9 +52,19 @@ _HEADERS = {
 }
 
 
-def token_fits(given: str | None, wanted: str) -> bool:
-    """Compare in constant time."""
-    return secrets.compare_digest((given or "").encode("utf-8", "replace"), wanted.encode())
+def access_by(token: str, settings: WebSettings) -> Access | None:
+    """Return what whoever shows a token may do; each is compared in constant time."""
+    for known, access in ((settings.token, Access.ALL), (settings.read_token, Access.READ)):
+        if known and secrets.compare_digest(token.encode("utf-8", "replace"), known.encode()):
+            return access
+    return None
+
+
+class Access(Enum):
+    """What a token allows."""
+
+    ALL = "everything"
+    READ = "to look and search"
 
 
 class Sessions:
@@ -62,26 +75,27 @@ class Sessions:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ends: dict[bytes, float] = {}  # by digest, in the order of time
+        self._begun: dict[bytes, tuple[float, Access]] = {}  # by digest, with the end, in the order of time
 
-    def begin(self) -> str:
+    def begin(self, access: Access = Access.ALL) -> str:
         """Return a new session; the oldest ends when there are too many."""
-        while self._ends and (len(self._ends) >= _MOST_SESSIONS or self._oldest_end() <= self._clock()):
-            del self._ends[next(iter(self._ends))]
+        while self._begun and (len(self._begun) >= _MOST_SESSIONS or self._oldest_end() <= self._clock()):
+            del self._begun[next(iter(self._begun))]
         session = secrets.token_urlsafe(24)
-        self._ends[_digest(session)] = self._clock() + SESSION_SECONDS
+        self._begun[_digest(session)] = self._clock() + SESSION_SECONDS, access
         return session
 
-    def has(self, session: str) -> bool:
-        """Whether a session was begun and has not ended."""
-        return self._ends.get(_digest(session), 0.0) > self._clock()
+    def access(self, session: str) -> Access | None:
+        """Return what a session allows; None if it was not begun or has ended."""
+        end, access = self._begun.get(_digest(session), (0.0, None))
+        return access if end > self._clock() else None
 
     def end(self, session: str) -> None:
         """End a session, if there is such a one."""
-        self._ends.pop(_digest(session), None)
+        self._begun.pop(_digest(session), None)
 
     def _oldest_end(self) -> float:
-        return next(iter(self._ends.values()))
+        return next(iter(self._begun.values()))[0]
 
 
 def _digest(secret: str) -> bytes:
@@ -157,8 +171,15 @@ class Guard:
             return None  # shows its token in the body
         session = session_in(headers)
         given = [token for token in _tokens(headers) if token]
-        if self._sessions.has(session) or any(token_fits(token, wanted) for token in given):
+        allowed = {self._sessions.access(session), *(access_by(token, self._settings) for token in given)}
+        if Access.ALL in allowed:
             return None
+        if Access.READ in allowed:
+            looks = scope["method"] in _SAFE and not path.startswith(_EXPORTS)
+            if looks or path in _SEARCHES:
+                return None
+            text = "this token allows to look and search, and neither changes nor exports"
+            return problem_response(403, text, code="read_only")
         for token in [*given, *([session] if session else [])]:
             self._wrong_tokens.add(address, token)
         return problem_response(

@@ -20,6 +20,7 @@ class WebSettings:
     ----------
     host, port : where to listen; port 0 takes a free one
     token : what clients must show; None (no token) is accepted on loopback addresses only
+    read_token : another token, whose holder may look and search, and neither change nor export anything
     cors : origins of other pages that may call the API
     behind_proxy : believe X-Forwarded-Proto and X-Forwarded-For, which a proxy in front must set
     wrong_tokens : different wrong tokens that one address may show within a minute
@@ -40,6 +41,7 @@ class WebSettings:
     host: str = "127.0.0.1"
     port: int = 8422
     token: str | None = field(default=None, repr=False)
+    read_token: str | None = field(default=None, repr=False)
     cors: tuple[str, ...] = ()
     behind_proxy: bool = False
     wrong_tokens: int = 10
@@ -63,8 +65,10 @@ class WebSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise InvalidInputError(f"port {self.port}: a number from 0 to 65535 is expected")
-        if self.token is not None and len(self.token) < 16:
+        if any(token is not None and len(token) < 16 for token in (self.token, self.read_token)):
             raise InvalidInputError("the token is shorter than 16 characters: take a longer one, or none")
+        if self.read_token is not None and self.token in (None, self.read_token):
+            raise InvalidInputError("a token for reading needs another one for everything else")
         if self.token is None and not is_loopback(self.host):
             raise InvalidInputError(
                 f"{self.host} can be reached by others: a token is needed (set SETNET_TOKEN, or let "

@@ -12,7 +12,7 @@ from setnet import __version__
 from setnet.client import Answer, Status
 from setnet.library import Library
 from setnet.library.paths import display_path
-from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, session_in, token_fits
+from setnet.web.guard import COOKIE, SESSION_SECONDS, access_by, client_address, session_in
 from setnet.web.problems import Problem
 from setnet.web.requests import State, Strict, api_router, reads, reply
 from setnet.web.search import MOST_PEOPLE
@@ -78,16 +78,16 @@ class SessionQuery(Strict):
 @routes.post("/session", tags=["session"], status_code=204)
 async def begin_session(session: SessionQuery, request: Request, state: State) -> Response:
     """Exchange the token for a same-site cookie."""
-    wanted = state.settings.token
     response = Response(status_code=204)
-    if wanted is None:
+    if state.settings.token is None:
         return response
-    if not token_fits(session.token, wanted):
+    access = access_by(session.token, state.settings)
+    if access is None:
         state.wrong_tokens.add(client_address(request.scope), session.token)
         raise Problem(401, "this is not the token that 'setnet serve' printed")
     response.set_cookie(
         COOKIE,
-        state.sessions.begin(),
+        state.sessions.begin(access),
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
