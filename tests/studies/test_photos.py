@@ -33,7 +33,7 @@ def test_photos_are_composed_searched_and_shown(tmp_path: Path) -> None:
     assert at["exact"] > 80
     assert record.extra["losses"]["detector: faces not found"] == pytest.approx(100 - at[DETECTED])
     assert record.extra["faces_found"] > 0.8 * record.extra["faces_placed"]
-    assert all(sheet.stat().st_size > 20_000 for sheet in sheets.glob("*.png"))
+    assert all(sheet.stat().st_size > 20_000 for sheet in sheets.glob("*.html"))
     assert len([*sheets.iterdir()]) == photos.SHEETS
     with pytest.raises(InvalidInputError, match="choose another folder"):
         compose_album(LFW / "images", lists, tmp_path, 15)

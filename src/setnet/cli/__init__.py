@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from setnet.errors import missing_extra
+from setnet.lazy import missing_extra
 
 __all__ = ["main"]
 

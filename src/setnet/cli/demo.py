@@ -64,7 +64,7 @@ def demo(
         call.tell(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
         answers = [
-            _answer_query(library, query, people, photos, place / f"question-{number}.png")
+            _answer_query(library, query, people, photos, place / f"question-{number}.html")
             for number, query in enumerate(three_queries(photos), 1)
         ]
         if serve:
@@ -98,7 +98,7 @@ Try next, on the album:
   {setnet} people add Cleo {place}/portraits/Cleo.jpg --library {place}/library
 and on photos of your own (nothing leaves this machine):
   {setnet} index ~/Pictures
-  {setnet} search somebody.jpg another.jpg --sheet out.png
+  {setnet} search somebody.jpg another.jpg --sheet both.html
   {setnet} status"""
 
 
@@ -150,7 +150,7 @@ class DemoAnswer:
             f"\nQuestion {number}: photos with {self.query}? ({self.complete} photos have them all)",
             Rows(["", "score", "found", "truly in it", "photo"], rows, right=["", "score"]),
             f"  nDCG@10 {self.ndcg:.1f} % of the ideal ranking; "
-            f"{self.answer.searched} photos in {milliseconds:.1f} ms\n  as a picture: {self.sheet}",
+            f"{self.answer.searched} photos in {milliseconds:.1f} ms\n  as a page: {self.sheet}",
         )
 
 

@@ -43,7 +43,7 @@ DryRunOption = Annotated[
     bool, option("Only say what would be done; nothing is written or changed.", "--dry-run")
 ]
 SheetOption = Annotated[
-    Path | None, option("Also draw a contact sheet: out.png or out.html.", metavar="FILE")
+    Path | None, option("Also write a contact sheet, a page for the browser.", metavar="FILE.html")
 ]
 PortOption = Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535, metavar="N")]
 OpenOption = Annotated[bool, option("Open the page in the browser.", "--open")]

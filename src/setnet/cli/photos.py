@@ -30,7 +30,9 @@ app = make_app()
 def faces(
     call: Call,
     photo: Annotated[str, argument("PHOTO")],
-    out: Annotated[Path | None, option("Draw the photo with its faces numbered.", metavar="FILE")] = None,
+    sheet: Annotated[
+        Path | None, option("Write the photo with its faces numbered, as a page.", metavar="FILE.html")
+    ] = None,
     detector: DetectorOption = None,
     min_face: MinFaceOption = None,
 ) -> Result:
@@ -38,12 +40,12 @@ def faces(
 
     The exit status is 1 when there is none.
     """
-    from setnet.library.inspection import draw_faces, inspect_photo
+    from setnet.library.inspection import face_sheet, inspect_photo
 
     seen = inspect_photo(photo, call.chosen, **drop_unset(detector=detector, min_face=min_face))
-    if out is not None:
-        draw_faces(seen, out)
-        say(f"drawn: {out}")
+    if sheet is not None:
+        face_sheet(seen, sheet)
+        say(f"sheet: {display_path(sheet)}")
     rows = [
         (
             number,

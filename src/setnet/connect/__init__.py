@@ -1,9 +1,8 @@
 """What others keep: vectors in PostgreSQL, Qdrant or LanceDB, faces in Immich, tags of other programs."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from setnet.errors import missing_extra
+from setnet.lazy import lazy_names
 
 __all__ = [
     "ExternalSets",
@@ -31,32 +30,16 @@ if TYPE_CHECKING:
     from setnet.connect.qdrant import QdrantSets
     from setnet.connect.tag_writing import TagsWritten, write_tags
 else:
-    # name: the module that defines it, imported on first use
-    _MODULES = {
-        "ExternalSets": "external",
-        "ImmichHit": "immich",
-        "ImmichIndex": "immich",
-        "ImmichPerson": "immich_sync",
-        "LanceSets": "lance",
-        "PostgresSets": "postgres",
-        "QdrantSets": "qdrant",
-        "SyncReport": "immich_sync",
-        "TagConflict": "face_tags",
-        "TagImport": "face_tags",
-        "TagsWritten": "tag_writing",
-        "import_tags": "face_tags",
-        "write_tags": "tag_writing",
-    }
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            module = import_module(f"{__name__}.{_MODULES[name]}")
-        except ModuleNotFoundError as error:
-            raise missing_extra(__name__, error) or error from None
-        value = globals()[name] = getattr(module, name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "external": "ExternalSets",
+            "face_tags": "TagConflict TagImport import_tags",
+            "immich": "ImmichHit ImmichIndex",
+            "immich_sync": "ImmichPerson SyncReport",
+            "lance": "LanceSets",
+            "postgres": "PostgresSets",
+            "qdrant": "QdrantSets",
+            "tag_writing": "TagsWritten write_tags",
+        },
+    )

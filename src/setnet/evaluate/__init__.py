@@ -11,9 +11,9 @@ A module such as `stress` has ``Settings``, ``run(settings)`` that returns a `Re
 
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from setnet.errors import missing_extra
+from setnet.lazy import lazy_names
 
 __all__ = [
     "LFW_LIKE",
@@ -90,39 +90,24 @@ if TYPE_CHECKING:
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:
-    _NAMES = {
-        "claim": ("evaluate_claim", "write_claim"),
-        "claim_data": ("Domain", "faces_domain", "glyphs_domain"),
-        "measures": ("first_full_match", "full_match_recall", "ndcg"),
-        "people": (
-            "LFW_LIKE",
-            "LabelledPeople",
-            "divided",
-            "half_of",
-            "read_people",
-            "read_press_photos",
-            "read_split",
-        ),
-        "plots": ("plots_of",),
-        "ranking_calibration": ("calibrate_head",),
-        "record": ("Interrupted", "Progress", "Record", "Row", "processor", "read_record"),
-        "report": ("compare_with_paper", "tables_of", "with_block", "write_report"),
-        "tables": ("Table",),
-        "worlds": ("SimulatedWorld",),
-    }
-    # public name: the module that defines it, imported on first use
-    _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-    def __getattr__(name: str) -> Any:
-        if name not in (*_MODULES, *EXPERIMENTS):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = _MODULES.get(name, name)
-        try:
-            found = import_module(f"{__name__}.{module}")
-        except ModuleNotFoundError as error:
-            raise missing_extra(__name__, error) or error from None
-        value = globals()[name] = found if name in EXPERIMENTS else getattr(found, name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "fit": "",
+            "identify": "",
+            "orthogonality": "",
+            "retrieval": "",
+            "stress": "",
+            "tradeoff": "",
+            "claim": "evaluate_claim write_claim",
+            "claim_data": "Domain faces_domain glyphs_domain",
+            "measures": "first_full_match full_match_recall ndcg",
+            "people": "LFW_LIKE LabelledPeople divided half_of read_people read_press_photos read_split",
+            "plots": "plots_of",
+            "ranking_calibration": "calibrate_head",
+            "record": "Interrupted Progress Record Row processor read_record",
+            "report": "compare_with_paper tables_of with_block write_report",
+            "tables": "Table",
+            "worlds": "SimulatedWorld",
+        },
+    )

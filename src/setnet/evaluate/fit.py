@@ -117,15 +117,11 @@ def run(run: Run, settings: Settings) -> None:
 
 
 def _row(name: str, real: NDArray[np.floating], virtual: NDArray[np.floating], apart: Distance) -> Row:
-    edges = np.linspace(-0.4, 1.0, 71)
     facts = {
         "real": float(real.mean()),
         "real_sd": float(real.std()),
         "virtual": float(virtual.mean()),
         "virtual_sd": float(virtual.std()),
-        "edges": edges.tolist(),
-        "real_density": np.histogram(real, edges, density=True)[0].tolist(),
-        "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
     }
     return Row(name, facts=facts | asdict(apart))
 

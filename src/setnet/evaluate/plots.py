@@ -11,7 +11,7 @@ import numpy as np
 
 from setnet.durable import storage_errors
 from setnet.errors import ModelError
-from setnet.evaluate.record import Record, Row, mean_and_error
+from setnet.evaluate.record import Record, Row
 from setnet.evaluate.stress_trial import FACES, ndcg_name
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
@@ -132,40 +132,6 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
     return figures
 
 
-def _retrieval(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    rows = [row for row in record.rows if row.values]
-    figure, axes = plt.subplots(figsize=(8.2, 0.6 + 0.34 * len(rows)), layout="constrained")
-    places = np.arange(len(rows))
-    for number, each in enumerate((1, 3)):
-        key = f"ndcg10 n{each}"
-        pairs = [row.estimate(key) if row.values.get(key) else (np.nan, np.nan) for row in rows]
-        means, errors = zip(*pairs, strict=True)
-        axes.errorbar(
-            means, places + (number - 0.5) * 0.3, xerr=np.nan_to_num(errors), ls="", capsize=2, ms=6,
-            color=COLOURS[number], marker=MARKERS[number], label=f"{each} example{'s' * (each > 1)}",
-        )  # fmt: skip
-    names = [row.name for row in rows]
-    _label_axes(axes, yticks=places, yticklabels=names, xlabel="nDCG@10 (%)")
-    axes.invert_yaxis()
-    return [("retrieval", figure)]
-
-
-def _orthogonality(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.5 * len(record.rows)), layout="constrained")
-    places = np.arange(len(record.rows))
-    for number, (key, words) in enumerate((("plain_ratio", "as it is"), ("whitened_ratio", "whitened"))):
-        means = [mean_and_error(row.values.get(key) or [np.nan])[0] for row in record.rows]
-        axes.barh(
-            places + (number - 0.5) * 0.36, means, height=0.34, color=COLOURS[number], label=words,
-            hatch="//" if number else "", edgecolor="white",
-        )  # fmt: skip
-    axes.axvline(1.0, color="#000000", lw=1, ls="--", label="random directions")
-    names = [row.name for row in record.rows]
-    _label_axes(axes, yticks=places, yticklabels=names, xlabel="G_diff / (n / sqrt(D))")
-    axes.invert_yaxis()
-    return [("orthogonality", figure)]
-
-
 def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
     figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     for number, row in enumerate(record.rows):
@@ -175,18 +141,6 @@ def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
     false, true = "false accept rate (share of non-matching pairs)", "true accept rate (% of genuine pairs)"
     _label_axes(axes, xscale="log", xlabel=false, ylabel=true)
     return [("identify-roc", figure)]
-
-
-def _fit(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
-    for number, row in enumerate(record.rows):
-        edges = np.asarray(row.facts["edges"])
-        axes.stairs(row.facts["real_density"], edges, fill=True, alpha=0.3, color=COLOURS[number],
-                    label=f"{row.name}, real")  # fmt: skip
-        axes.stairs(row.facts["virtual_density"], edges, color=COLOURS[number], lw=1.4, ls=DASHES[number],
-                    label=f"{row.name}, virtual")  # fmt: skip
-    _label_axes(axes, xlabel="similarity", ylabel="density")
-    return [("fit", figure)]
 
 
 def _look(number: int, row: Row) -> dict[str, Any]:
@@ -213,10 +167,7 @@ def _label_axes(axes: Any, **labels: Any) -> None:
 
 _PLOTS: dict[str, Callable[[Record, Any], list[tuple[str, Any]]]] = {
     "claim": _claim,
-    "fit": _fit,
     "identify": _identify,
-    "orthogonality": _orthogonality,
-    "retrieval": _retrieval,
     "stress": _stress,
     "tradeoff": _tradeoff,
 }

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, choice_error
@@ -125,58 +122,24 @@ DIFFERENCES: dict[str, str] = {
 _TABLES = {"stress": ("stress10", "stress30")}
 
 
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of the paper: its name there, its columns and rows."""
-
-    table: str
-    columns: tuple[str, ...]
-    rows: dict[str, tuple[float | None, ...]]
-
-
-@cache
-def _stored() -> dict[str, Any]:
-    path = Path(__file__).parent / "data" / "paper_tables.json"
-    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return stored
-
-
-def paper_tables() -> list[str]:
-    """Return the keys of the paper's tables."""
-    return list(_stored())
-
-
-def paper_table(key: str) -> PaperTable:
-    """Return a table of the paper.
-
-    >>> paper_table("orthogonality").rows["SetNet-3"][0]
-    274
-    """
-    if key not in _stored():
-        raise choice_error("table of the paper", key, paper_tables())
-    table = _stored()[key]
-    rows = {name: tuple(values) for name, values in table["rows"].items()}
-    return PaperTable(table["table"], tuple(table["columns"]), rows)
-
-
 def compare_with_paper(record: Record) -> list[Table]:
     """Return tables with the paper's rows and ours; the source of each row is in the first column."""
     if record.experiment not in DIFFERENCES:
         raise choice_error("experiment with a table in the paper", record.experiment, sorted(DIFFERENCES))
+    papers = json.loads((Path(__file__).parent / "data" / "paper_tables.json").read_text(encoding="utf-8"))
     tables = []
     for key in _TABLES.get(record.experiment, (record.experiment,)):
-        paper = paper_table(key)
-        cells = [("paper", name, *map(_shown, values)) for name, values in paper.rows.items()]
+        paper = papers[key]
+        cells = [
+            ("paper", name, *("" if value is None else str(value) for value in values))
+            for name, values in paper["rows"].items()
+        ]
         cells += [("here", row.name, *_ours(key, record, row)) for row in record.rows if _has(key, row)]
         world = str(record.extra.get("world", ""))
         note = f"{DIFFERENCES[record.experiment]} Here: {world}."
-        columns = ("from", "method", *paper.columns)
-        tables.append(Table(f"Beside the paper's {paper.table}", columns, tuple(cells), note=note))
+        columns = ("from", "method", *paper["columns"])
+        tables.append(Table(f"Beside the paper's {paper['table']}", columns, tuple(cells), note=note))
     return tables
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _has(key: str, row: Row) -> bool:

@@ -3,11 +3,11 @@
 It needs the extra `photos`.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from setnet.errors import MissingExtraError
+from setnet.lazy import lazy_names
 
 for _library in ("PIL", "cv2", "onnxruntime"):  # they are imported where they are used, which may be late
     if find_spec(_library) is None:
@@ -70,43 +70,18 @@ if TYPE_CHECKING:
         remove_model,
     )
 else:
-    # name: the module that defines it, imported on first use
-    _MODULES = {
-        "PRESETS": "settings",
-        "Box": "face",
-        "Descriptor": "descriptor",
-        "Detections": "detector",
-        "Detector": "detector",
-        "Face": "face",
-        "FaceSettings": "settings",
-        "KnownFile": "user_models",
-        "Metric": "metric",
-        "ModelEntry": "registry",
-        "ModelFile": "registry",
-        "ModelStatus": "registry",
-        "Photo": "photo",
-        "Quality": "face",
-        "StageTimes": "pipeline",
-        "add_model": "user_models",
-        "add_model_file": "user_models",
-        "describe_faces": "pipeline",
-        "extract_faces": "pipeline",
-        "identify_file": "user_models",
-        "load_descriptor": "sessions",
-        "load_detector": "sessions",
-        "model_entries": "registry",
-        "model_entry": "registry",
-        "model_paths": "registry",
-        "models": "registry",
-        "open_photo": "photo",
-        "remove_model": "user_models",
-    }
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "descriptor": "Descriptor",
+            "detector": "Detections Detector",
+            "face": "Box Face Quality",
+            "metric": "Metric",
+            "photo": "Photo open_photo",
+            "pipeline": "StageTimes describe_faces extract_faces",
+            "registry": "ModelEntry ModelFile ModelStatus model_entries model_entry model_paths models",
+            "sessions": "load_descriptor load_detector",
+            "settings": "PRESETS FaceSettings",
+            "user_models": "KnownFile add_model add_model_file identify_file remove_model",
+        },
+    )

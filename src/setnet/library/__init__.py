@@ -1,7 +1,8 @@
 """A photo library over the engine: scanning, incremental update, people, queries with conditions."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setnet.lazy import lazy_names
 
 __all__ = [
     "Answer",
@@ -80,10 +81,9 @@ if TYPE_CHECKING:
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
     from setnet.library.undo import Change
 else:
-    # Imported on first use.
-    _MODULES = {
-        name: module
-        for module, names in {
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
             "answer": "Answer GroupTotal PersonThresholds VideoHit",
             "backup": "LibraryBackup",
             "clustering": "group_descriptors",
@@ -92,7 +92,7 @@ else:
             "descriptor_files": "read_descriptors write_descriptor_file",
             "duplicates": "DuplicateGroup find_duplicates",
             "grouping": "GroupingReport",
-            "groups": "Group GroupFace GroupTotals Groups Suggestion",
+            "groups": "Group GroupFace Groups GroupTotals Suggestion",
             "index_run": "IndexProgress IndexReport",
             "library": "Library",
             "paths": "default_library",
@@ -107,15 +107,5 @@ else:
             "search": "PersonPhotos Ranking find_videos",
             "sheets": "contact_sheet duplicate_sheet group_sheet",
             "undo": "Change",
-        }.items()
-        for name in names.split()
-    }
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+        },
+    )

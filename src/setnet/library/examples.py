@@ -79,7 +79,7 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
     if not faces:
         raise PhotoError(
             f"no face found in {display_path(path)}: use a photo where the face is larger, sharper or more "
-            "frontal (`setnet faces PHOTO --out drawn.png` shows what is seen)"
+            "frontal (`setnet faces PHOTO --sheet faces.html` shows what is seen)"
         )
     if number is not None and not 1 <= number <= len(faces):
         raise InvalidInputError(

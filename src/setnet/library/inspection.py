@@ -1,19 +1,17 @@
-"""The faces found in one photo, as a record and as a drawing."""
+"""The faces found in one photo, as a record and as a page."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setnet.durable import replace_file
-from setnet.errors import StorageError
-from setnet.library.paths import default_library, display_path
+from setnet.library.paths import default_library
 from setnet.library.person_matcher import Identity, NamedPeople
-from setnet.library.pictures import Mark, draw_marks
+from setnet.library.sheets import Card, Mark, Sheet
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings, Photo
@@ -72,12 +70,8 @@ def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSetting
         return FaceSettings.from_dict({**own.to_dict(), **chosen}), people
 
 
-def draw_faces(seen: SeenPhoto, path: Path) -> None:
-    """Write the photo with its faces numbered, and named where they are known."""
-    from PIL import Image
-
-    image = Image.fromarray(seen.photo.pixels)
-    image.thumbnail((2400, 2400))
+def face_sheet(seen: SeenPhoto, path: Path) -> None:
+    """Write the photo as a page of HTML, its faces numbered, and named where they are known."""
     labels = [
         f"{number}  {identity.label} {identity.similarity:.2f}" if identity.name else str(number)
         for number, identity in enumerate(seen.names, 1)
@@ -86,11 +80,5 @@ def draw_faces(seen: SeenPhoto, path: Path) -> None:
         Mark(face.box, label, identity.sure or not identity.name)
         for face, label, identity in zip(seen.faces, labels, seen.names, strict=True)
     ]
-    draw_marks(image, marks, image.width / seen.photo.width)
-    try:
-        image.save(drawn := io.BytesIO(), Image.registered_extensions()[path.suffix.lower()])
-        replace_file(path, drawn.getvalue())  # for the owner's eyes, as the library is
-    except (OSError, ValueError, KeyError) as error:
-        raise StorageError(
-            f"cannot write {display_path(path)}: {error}; a drawing is a .png or .jpg file"
-        ) from error
+    card = Card(lambda: seen.photo, marks=marks)
+    Sheet(Path(seen.path).name, pluralise(len(marks), "face"), [("", [card])], 1200).write(path)

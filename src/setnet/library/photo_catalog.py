@@ -316,7 +316,7 @@ class Photos(PhotoCatalog):
             raise InvalidInputError(
                 f"{display_path(photo.path)} has {faces} faces: say which, as in "
                 f"{display_path(photo.path.name)}#1 for the first from the left "
-                "(`setnet faces PHOTO --out drawn.png` shows the numbers)"
+                "(`setnet faces PHOTO --sheet faces.html` shows the numbers)"
             )
         if not 1 <= (number or 1) <= faces:
             raise InvalidInputError(

@@ -1,10 +1,9 @@
-"""Sheets of photos, near-duplicates or groups: one picture, or one page that needs nothing else."""
+"""Sheets of photos, near-duplicates or groups: one HTML page that needs nothing else."""
 
 from __future__ import annotations
 
 import base64
 import html
-import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,28 +12,31 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from setnet.durable import replace_file
-from setnet.errors import InvalidInputError, PhotoError, StorageError
+from setnet.durable import replace_file, storage_errors
+from setnet.errors import InvalidInputError, PhotoError
 from setnet.faces import Box
 from setnet.library.answer import Answer
 from setnet.library.duplicates import DuplicateGroup
 from setnet.library.groups import Group, GroupFace
 from setnet.library.paths import display_path
 from setnet.library.photos import PhotoHit
-from setnet.library.pictures import GREY, INK, Mark, draw_marks, font, jpeg, open_picture, thumbnail
+from setnet.library.pictures import jpeg, open_picture, thumbnail
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from setnet.faces import Photo
     from setnet.library.library import Library
 
-_PAPER, _FAINT = (250, 250, 249), (107, 114, 128)
-_PAGES = (".html", ".htm")
-_GAP, _HEADER, _HEADING, _CAPTION = 18, 132, 34, 58  # pixels
-_LARGEST = 640  # pixels of a photo on a page
 _GONE = "not there any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A face: one with a `label` is marked as a match, in green, or in yellow when it is not `sure`."""
+
+    box: Box
+    label: str | None = None
+    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +56,8 @@ class Sheet:
 
     Attributes
     ----------
-    cell, columns
-        In a picture, the largest width and height of a photo, and how many are beside each other.
+    width
+        Of a photo, in pixels; its picture has twice as many, for screens that show them.
     portraits
         Names and small pictures of people for the head of the sheet.
     """
@@ -63,23 +65,14 @@ class Sheet:
     title: str
     summary: str
     sections: Sequence[tuple[str, Sequence[Card]]]
-    cell: tuple[int, int]
-    columns: int
+    width: int
     portraits: Sequence[tuple[str, bytes]] = ()
 
     def write(self, path: Path) -> None:
-        """Write the sheet as a page or as a picture; the suffix decides."""
+        """Write the sheet as a page."""
         check_sheet_path(path)
-        suffix = path.suffix.lower()
-        try:
-            if suffix in _PAGES:
-                content = self.page().encode()
-            else:
-                self.picture().save(drawn := io.BytesIO(), "PNG" if suffix == ".png" else "JPEG")
-                content = drawn.getvalue()
-            replace_file(path, content)  # faces and names are for the owner's eyes
-        except OSError as error:
-            raise StorageError(f"cannot write {display_path(path)}: {error.strerror or error}") from error
+        with storage_errors(path, "cannot write "):
+            replace_file(path, self.page().encode())  # faces and names are for the owner's eyes
 
     def page(self) -> str:
         """Return the sheet as HTML."""
@@ -92,7 +85,7 @@ class Sheet:
             "title": html.escape(self.title),
             "faces": "".join(portraits),
             "summary": html.escape(self.summary),
-            "width": str(round(0.8 * self.cell[0])),
+            "width": str(self.width),
             "cards": "\n".join(self._cards()),
         }
         return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], template)
@@ -101,73 +94,21 @@ class Sheet:
         for title, cards in self.sections:
             if title:
                 yield f"<h2>{html.escape(title)}</h2>"
-            yield from map(_html_card, cards)
-
-    def picture(self) -> Image:
-        """Return the sheet as a picture."""
-        from PIL import Image, ImageDraw
-
-        (wide, high), columns = self.cell, self.columns
-        has_captions = any(card.caption for _, cards in self.sections for card in cards)
-        step = high + _GAP + (_CAPTION if has_captions else 0)
-        heights = [_HEADING * bool(title) - -len(cards) // columns * step for title, cards in self.sections]
-        width = max(_LARGEST, _GAP + columns * (wide + _GAP))
-        sheet = Image.new("RGB", (width, _HEADER + sum(heights) + _GAP), _PAPER)
-        draw = ImageDraw.Draw(sheet)
-        left = _GAP
-        for _, picture in self.portraits:
-            face = Image.open(io.BytesIO(picture)).convert("RGB").resize((96, 96))
-            sheet.paste(face, (left, _GAP), _rounded_mask(face.size, 48))
-            left += 96 + 10
-        left += 8 * bool(self.portraits)
-        for below, text, size, colour in ((14, self.title, 30, INK), (56, self.summary, 19, _FAINT)):
-            fitting = _fit_text(text, width - left - _GAP, size)
-            draw.text((left, _GAP + below), fitting, font=font(size), fill=colour)
-        top = _HEADER
-        for (title, cards), height in zip(self.sections, heights, strict=True):
-            draw.text((_GAP, top), title, font=font(19), fill=INK)
-            for number, card in enumerate(cards):
-                x = _GAP + number % columns * (wide + _GAP)
-                y = top + _HEADING * bool(title) + number // columns * step
-                drawn = draw_card(card, self.cell)
-                place = (x + (wide - drawn.width) // 2, y + high - drawn.height)
-                sheet.paste(drawn, place, _rounded_mask(drawn.size, 8))
-                draw.text((x, y + high + 6), _fit_text(card.caption, wide, 19), font=font(19), fill=INK)
-                draw.text((x, y + high + 31), _fit_text(card.name, wide, 16), font=font(16), fill=_FAINT)
-            top += height
-        return sheet
+            yield from (_html_card(card, 2 * self.width) for card in cards)
 
 
 def check_sheet_path(path: Path) -> None:
     """Raise for a file that no sheet can be written to because of its suffix."""
-    if path.suffix.lower() not in (".png", ".jpg", ".jpeg", *_PAGES):
-        raise InvalidInputError(f"a sheet is a .png, .jpg or .html file, not {display_path(path)!r}")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInputError(f"a sheet is an .html file, not {display_path(path)!r}")
 
 
-def draw_card(card: Card, size: tuple[int, int]) -> Image:
-    """Return a card's photo in `size`, faces drawn; a photo that cannot be opened leaves a grey card."""
-    from PIL import Image, ImageDraw
-
-    try:
-        opened = card.open()
-    except PhotoError:
-        grey = Image.new("RGB", size, GREY)
-        ImageDraw.Draw(grey).text((20, 20), _GONE, font=font(20), fill=INK)
-        return grey
-    ratio = min(size[0] / opened.width, size[1] / opened.height, 1.0)  # a small photo keeps its size
-    width, height = max(1, round(opened.width * ratio)), max(1, round(opened.height * ratio))
-    # Drawn at twice the size and made smaller: smooth lines without a drawing library.
-    drawn = thumbnail(opened.pixels, 2 * max(width, height)).resize((2 * width, 2 * height))
-    draw_marks(drawn, card.marks, drawn.width / opened.width)
-    return drawn.resize((width, height), Image.Resampling.LANCZOS)
-
-
-def _html_card(card: Card) -> str:
-    """Return a card as HTML, with a link to its file."""
+def _html_card(card: Card, side: int) -> str:
+    """Return a card as HTML, its picture at most so many pixels high and wide, with a link to its file."""
     name = html.escape(card.name)
     try:
         opened = card.open()
-        image = jpeg(thumbnail(opened.pixels, _LARGEST), 82)
+        image = jpeg(thumbnail(opened.pixels, side), 82)
         picture = f'<img src="{_data_address(image)}" alt="{name}" loading="lazy">'
         picture += "".join(_html_mark(mark, opened) for mark in card.marks)
     except PhotoError:
@@ -199,34 +140,11 @@ def _data_address(picture: bytes) -> str:
     return "data:image/jpeg;base64," + base64.b64encode(picture).decode("ascii")
 
 
-def _fit_text(text: str, width: int, size: int) -> str:
-    """Return a text cut so that it fits a width in letters of a size."""
-    letters = font(size)
-    if letters.getlength(text) <= width:
-        return text
-    while text and letters.getlength(text + "…") > width:
-        text = text[:-1]
-    return text + "…"
-
-
-def _rounded_mask(size: tuple[int, int], radius: int) -> Image:
-    """Return a mask with round corners."""
-    from PIL import Image, ImageDraw
-
-    mask = Image.new("L", (size[0] * 2, size[1] * 2), 0)
-    ImageDraw.Draw(mask).rounded_rectangle([0, 0, size[0] * 2 - 1, size[1] * 2 - 1], radius * 2, fill=255)
-    return mask.resize(size, Image.Resampling.LANCZOS)
-
-
 def contact_sheet(answer: Answer, path: Path, title: str | None = None) -> None:
-    """Write the answer as a contact sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
-    hits = answer.hits
-    columns = min((5, 4, 3), key=lambda n: -len(hits) % n)  # the fewest empty places, then the widest
-    cards = [hit_card(number, hit, answer) for number, hit in enumerate(hits, 1)]
+    """Write the answer as a contact sheet, a page of HTML."""
+    cards = [hit_card(number, hit, answer) for number, hit in enumerate(answer.hits, 1)]
     portraits = [(person.name, person.picture) for person in answer.people if person.picture is not None]
-    Sheet(title or _title(answer), _summary(answer), [("", cards)], (360, 270), columns, portraits).write(
-        path
-    )
+    Sheet(title or _title(answer), _summary(answer), [("", cards)], 320, portraits).write(path)
 
 
 def hit_card(number: int, hit: PhotoHit, answer: Answer) -> Card:
@@ -266,11 +184,11 @@ def _summary(answer: Answer) -> str:
 
 
 _MAX_GROUPS, _MAX_COPIES = 200, 6  # on one sheet, and of a group
-_COPY, _FACE, _MAX_FACES = 240, 96, 10
+_FACE, _MAX_FACES = 96, 10
 
 
 def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
-    """Write groups of copies as a sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
+    """Write groups of copies as a sheet, a page of HTML."""
     drawn = groups[:_MAX_GROUPS]
     copies = sum(len(group.photos) - 1 for group in groups)
     summary = f"{pluralise(len(groups), 'group')}, {pluralise(copies, 'photo')} besides the largest of each"
@@ -282,26 +200,25 @@ def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
         more = f", {_MAX_COPIES} shown" if len(pairs) > _MAX_COPIES else ""
         cards = [_copy_card(photo, pixels) for photo, pixels in pairs[:_MAX_COPIES]]
         sections.append((f"{number}. {len(pairs)} copies{more}", cards))
-    columns = max((len(cards) for _, cards in sections), default=1)
-    Sheet("Near-duplicates", summary, sections, (_COPY, _COPY), columns).write(path)
+    Sheet("Near-duplicates", summary, sections, 240).write(path)
 
 
 def _copy_card(path: Path, pixels: int) -> Card:
     from setnet.faces import open_photo
 
     size = f"{pixels / 1e6:.2f} megapixels"
-    return Card(lambda: open_photo(path, enough=_LARGEST), size, display_path(path.name), path)
+    return Card(lambda: open_photo(path, enough=480), size, display_path(path.name), path)
 
 
 def group_sheet(library: Library, groups: Sequence[Group], path: Path) -> None:
-    """Draw some faces of each group; the suffix decides: `.png`, `.jpg` or `.html`."""
+    """Write some faces of each group as a sheet, a page of HTML."""
     sections = []
     for group in groups[:_MAX_GROUPS]:
         hidden = ", hidden" if group.hidden else ""
         facts = f"{pluralise(group.faces, 'face')}, {pluralise(group.photos, 'photo')}{hidden}"
         sections.append((f"{group.id}  {group.name or ''}  {facts}", _face_cards(library, group)))
     summary = pluralise(len(groups), "group")
-    Sheet("Who is this?", summary, sections, (_FACE, _FACE), _MAX_FACES).write(path)
+    Sheet("Who is this?", summary, sections, _FACE).write(path)
 
 
 def _face_cards(library: Library, group: Group) -> list[Card]:

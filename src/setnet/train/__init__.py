@@ -8,10 +8,9 @@ aggregator (`new_backbone`, `new_network`), stored by `save_network` and read by
 and of a whole descriptor model `fit_model_calibration`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from setnet.errors import missing_extra
+from setnet.lazy import lazy_names
 
 __all__ = [
     "RECIPES",
@@ -64,46 +63,19 @@ if TYPE_CHECKING:
     from setnet.train.stages import run_export, run_pretrain, run_sets, run_whiten
     from setnet.train.training import pretrain, train_sets
 else:
-    # name: the module that defines it, imported on first use
-    _MODULES = {
-        "RECIPES": "recipes",
-        "DescriptorSource": "sources",
-        "FaceArray": "faces",
-        "FaceFolder": "faces",
-        "NetworkAggregator": "network",
-        "SetNetwork": "network",
-        "TrainingSettings": "settings",
-        "VirtualPeople": "simulated",
-        "calibrate_elements": "calibration",
-        "fit_head": "recipes",
-        "fit_logistic": "calibration",
-        "fit_model_calibration": "calibration",
-        "load_backbone": "network",
-        "load_network": "network",
-        "load_settings": "settings",
-        "load_sface": "sface",
-        "match_rates": "calibration",
-        "new_backbone": "network",
-        "new_network": "network",
-        "pretrain": "training",
-        "run_export": "stages",
-        "run_pretrain": "stages",
-        "run_sets": "stages",
-        "run_whiten": "stages",
-        "save_backbone": "network",
-        "save_network": "network",
-        "train_sets": "training",
-    }
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            module = import_module(f"{__name__}.{_MODULES[name]}")
-        except ModuleNotFoundError as error:
-            raise missing_extra(__name__, error) or error from None
-        value = globals()[name] = getattr(module, name)
-        return value
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "calibration": "calibrate_elements fit_logistic fit_model_calibration match_rates",
+            "faces": "FaceArray FaceFolder",
+            "network": "NetworkAggregator SetNetwork load_backbone load_network new_backbone new_network "
+            "save_backbone save_network",
+            "recipes": "RECIPES fit_head",
+            "settings": "TrainingSettings load_settings",
+            "sface": "load_sface",
+            "simulated": "VirtualPeople",
+            "sources": "DescriptorSource",
+            "stages": "run_export run_pretrain run_sets run_whiten",
+            "training": "pretrain train_sets",
+        },
+    )

