@@ -75,6 +75,30 @@ def index(
             "--reembed",
         ),
     ] = False,
+    to: Annotated[
+        str | None,
+        option(
+            "Put what is found into a collection instead of a library: a folder or an address, which many "
+            "machines write (extra `collection`).",
+            metavar="COLLECTION",
+        ),
+    ] = None,
+    part: Annotated[
+        str | None,
+        option("With --to: look at the i-th of n parts of the files only, such as 2/8.", metavar="I/N"),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        option("With --to: let a Dask cluster do all parts (extra `dask`).", metavar="ADDRESS"),
+    ] = None,
+    collection: Annotated[
+        str | None,
+        option(
+            "Bring the library up to date with a collection; no photo is read.",
+            "--from",
+            metavar="COLLECTION",
+        ),
+    ] = None,
     group_readable: Annotated[
         bool | None,
         option(
@@ -90,6 +114,8 @@ def index(
     it; the next run continues. In the end faces are grouped by person: `setnet people discover`. Detector,
     descriptor and smallest face are fixed when a library is made.
 
+    Many machines share the work with `--to COLLECTION --part I/N`, each with another part.
+
     `--reembed --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
     not looked for again. Searches use the old descriptors until all is done.
     """
@@ -97,29 +123,45 @@ def index(
     from setnet.library.creation import library_exists
     from setnet.library.paths import existing_paths
 
-    if not library_exists(call.place):  # a mistyped call must not leave an empty library behind
-        if not photos:
-            raise InvalidInputError("there is no library yet: name a folder, as in `setnet index ~/Photos`")
-        existing_paths(photos)
     settings = PRESETS["quick"] if quick else {}
     settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
     run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)
-    if reembed:
-        _check_reembed_options(
-            PHOTOS=photos,
-            detector=detector,
-            min_face=min_face,
-            quick=quick,
-            retry=retry,
-            exclude=exclude,
+    if to is not None:
+        _check_left_out(
+            "--to fills a collection and no library",
+            **{"from": collection},
+            library=call.chosen,
+            reembed=reembed,
             watch=watch,
+            group_readable=group_readable,
         )
-        run.reembed(descriptor)
-        return
-    changes = run.changes(photos) if watch else None
-    report = run.index(photos, exclude, group_readable)
-    if changes is not None and not report.interrupted:
-        run.follow(changes)
+        report = run.index_into(to, photos or [], part, dask, exclude)
+    elif collection is not None:
+        _check_left_out(
+            "--from reads no photos",
+            PHOTOS=photos, reembed=reembed, watch=watch, retry=retry, exclude=exclude, part=part, dask=dask,
+        )  # fmt: skip
+        report = run.adopt(collection)
+    else:
+        _check_left_out("without --to a whole library is indexed", part=part, dask=dask)
+        if not library_exists(call.place):  # a mistyped call must not leave an empty library behind
+            if not photos:
+                raise InvalidInputError(
+                    "there is no library yet: name a folder, as in `setnet index ~/Photos`"
+                )
+            existing_paths(photos)
+        if reembed:
+            _check_left_out(
+                "--reembed describes the faces that the library has, and you index in a run of its own",
+                PHOTOS=photos, detector=detector, min_face=min_face, quick=quick, retry=retry,
+                exclude=exclude, watch=watch,
+            )  # fmt: skip
+            run.reembed(descriptor)
+            return
+        changes = run.changes(photos) if watch else None
+        report = run.index(photos, exclude, group_readable)
+        if changes is not None and not report.interrupted:
+            run.follow(changes)
     if report.interrupted:
         raise typer.Exit(130)
     if not report.ok or run.has_declined:
@@ -163,6 +205,60 @@ class _Runs:
                 )
             if not is_quiet or report.has_changed or report.failed:
                 _describe_report(report, opened).print(self.json)
+        return report
+
+    def index_into(
+        self,
+        to: str,
+        photos: Sequence[Path],
+        part: str | None,
+        dask: str | None,
+        exclude: Sequence[str] | None,
+    ) -> IndexReport:
+        """Find the faces of a part of the photos for a collection, and print what was done."""
+        from setnet.engine.collection import parse_part
+        from setnet.library.collection import index_into, index_with_dask
+
+        if not photos:
+            raise InvalidInputError(
+                "name the photos, as in `setnet index s3://bucket/photos --to s3://bucket/faces`"
+            )
+        options = {**self.settings, "retry": self.retry, "exclude": exclude or ()}
+        if dask is not None:
+            _check_left_out("--dask computes all parts", part=part, workers=self.workers)
+            if self.prune and not self.yes:
+                raise InvalidInputError("nobody can be asked with --dask: --prune needs --yes")
+            report = index_with_dask(dask, to, photos, prune=self.prune, **options)
+        else:
+            share = parse_part(part or "1/1")
+            with ProgressBar(silent=self.json) as bar:
+                report = index_into(
+                    to,
+                    photos,
+                    share,
+                    workers=self.workers,
+                    prune=self.pruning(bar),
+                    progress=bar.show_index,
+                    **options,
+                )
+        where = f"collection: {display_path(to)}" + (f", part {part}" if part else "")
+        facts = report.to_dict() | {"collection": display_path(to), "part": part}
+        Result(facts, report.summary, where, remarks=_remarks(report)).print(self.json)
+        return report
+
+    def adopt(self, collection: str) -> IndexReport:
+        """Bring the library up to date with a collection, and print what was done."""
+        from setnet.library import Library
+        from setnet.library.collection import CollectedPhotos
+
+        chosen = CollectedPhotos(collection).settings.to_dict() | self.settings
+        with (
+            Library.open_or_create(self.place, **chosen) as opened,
+            ProgressBar(silent=self.json) as bar,
+        ):
+            report = opened.adopt(collection, prune=self.pruning(bar), progress=bar.show_index)
+            bar.stop()
+            _describe_report(report, opened).print(self.json)
         return report
 
     def reembed(self, descriptor: str | None) -> None:
@@ -233,9 +329,9 @@ class _Runs:
             raise typer.Exit(130) from None
 
 
-def _describe_report(report: IndexReport, library: Library) -> Result:
+def _remarks(report: IndexReport) -> list[str]:
     failed = [file for file in report.failed if file not in report.partial]
-    remarks = []
+    remarks: list[str] = []
     for title, files in {
         "could not be read": failed,
         "read in part": report.partial,
@@ -249,6 +345,11 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
         remarks.append(f"left out: {', '.join(report.excluded)} (--exclude '' ends that)")
     if report.interrupted:
         remarks.append("stopped; what was found is kept, the same command continues")
+    return remarks
+
+
+def _describe_report(report: IndexReport, library: Library) -> Result:
+    remarks = _remarks(report)
     if unnamed := library.groups.totals(min_faces=2).unnamed:
         groups = pluralise(unnamed, "group of faces has", "groups of faces have")
         remarks.append(f"{groups} no name: `setnet people discover` lists them")
@@ -257,15 +358,12 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
     return Result(facts, report.summary, f"library: {place}", remarks=remarks)
 
 
-def _check_reembed_options(**given: object) -> None:
-    """Raise for options that have no meaning when faces are described again."""
+def _check_left_out(reason: str, **given: object) -> None:
+    """Raise for options that have no meaning beside another one."""
     for name, value in given.items():
         if value:
             option = name if name.isupper() else f"--{name.replace('_', '-')}"
-            raise InvalidInputError(
-                f"--reembed describes the faces that the library has: leave out {option}, and index in "
-                "a run of its own"
-            )
+            raise InvalidInputError(f"{reason}: leave out {option}")
 
 
 def _describe_reembed(report: ReembedReport, place: Path) -> Result:

@@ -3,6 +3,7 @@
 A segment file has everything about its items but whether they are deleted. Whoever has written one adds it by
 creating the manifest with the next number, which only one can: the others read again and retry. A reader sees
 one manifest. Folders need NumPy alone, other addresses fsspec; their segments are kept on the local disk.
+What a program knows of its items beyond vectors and attributes is in Parquet files beside the segments.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
 from setnet.engine.results import Report
 from setnet.engine.scan import Allowed
-from setnet.engine.segment import Part, Segment, Texts, joined_texts, write_segment
+from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, write_segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Settings, chosen_head
 from setnet.engine.snapshot import Snapshot
 from setnet.engine.writer import LARGEST, check_ids, checked_batch
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, VersionError
+from setnet.errors import InvalidInputError, MissingExtraError, NotAnIndexError, StorageError, VersionError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 from setnet.system import cache_folder, sync_folder
 
 FORMAT, VERSION = "setnet collection", 1
 MANIFESTS, SEGMENTS = "manifests", "segments"
+TABLES = ("items", "elements")  # of Parquet: a row for each item, and one for each element
 KEPT = 100  # older manifests, and what only they name, that stay for readers
 SMALL = 8  # segments of like size of one part that are merged into one
 _NAME = re.compile(r"[0-9a-f]{32}\.seg")
@@ -73,6 +75,15 @@ def may_share(one: Share, other: Share) -> bool:
     (False, True, False)
     """
     return (one[0] - other[0]) % gcd(one[1], other[1]) == 0
+
+
+def is_in_part(key: bytes, part: Share) -> bool:
+    """Return whether what has this key, such as a path, is dealt out to a part.
+
+    >>> [is_in_part(b"a.jpg", (i, 2)) for i in (1, 2)], is_in_part(b"a.jpg", WHOLE)
+    ([True, False], True)
+    """
+    return zlib.crc32(key) % part[1] == part[0] - 1
 
 
 class Folder:
@@ -237,6 +248,8 @@ class ListedFile:
         Which items it can have, and others cannot: those of part i of n.
     deleted
         Which rows are deleted, as bits; empty when none is.
+    tables
+        Whether there are tables beside it, whose rows are those of its items and elements.
     """
 
     name: str
@@ -251,6 +264,7 @@ class ListedFile:
     deleted: str = ""
     dead: int = 0
     dead_elements: int = 0
+    tables: bool = False
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> ListedFile:
@@ -261,6 +275,12 @@ class ListedFile:
             raise ValueError(f"{made.name!r} is no segment")
         parse_part("/".join(map(str, made.part)))
         return made
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it consists of."""
+        tables = [table_path(kind, self.name) for kind in TABLES] if self.tables else []
+        return [f"{SEGMENTS}/{self.name}", *tables]
 
     @property
     def living(self) -> int:
@@ -350,6 +370,21 @@ def _path_of(number: int) -> str:
     return f"{MANIFESTS}/{number:08d}.json"
 
 
+def table_path(kind: str, name: str) -> str:
+    """Return where a table of a segment is."""
+    return f"{kind}/{name.removesuffix('.seg')}.parquet"
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """Return the packages that read and write tables."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise MissingExtraError("a collection with tables", "pyarrow", "collection") from None
+    return pyarrow, pyarrow.parquet
+
+
 def _numbers(files: Folder) -> list[int]:
     """Return the numbers of the manifests, in order."""
     names = (name.removesuffix(".json") for name in files.names(MANIFESTS) if name.endswith(".json"))
@@ -366,7 +401,7 @@ def _newest(files: Folder, known: Manifest | None = None) -> Manifest:
             return known
         try:
             return Manifest.parse(files.read(_path_of(numbers[-1])), f"{files}: manifest {numbers[-1]}")
-        except FileNotFoundError:  # removed since, as there are newer ones
+        except (FileNotFoundError, StorageError):  # removed since, as there are newer ones
             if attempt == 4:
                 raise
     raise AssertionError
@@ -617,11 +652,15 @@ class Collection:
         attributes: Sequence[Mapping[str, Any] | None] | None = None,
         set_vectors: ArrayLike | None = None,
         part: Share = WHOLE,
+        *,
+        without: Sequence[str] = (),
+        tables: Sequence[Any] | None = None,
     ) -> None:
         """Add items as one segment, in place of those that have their ids; as `SetIndex.add` does.
 
         ``part`` (i, n) promises that no segment of another part has items with these ids, so that none of
-        them is read.
+        them is read. Items ``without`` which the collection is to be go in the same change. ``tables`` are
+        two of `pyarrow`, with a row per item and a row per element.
         """
         reader = self._reader
         head = reader.head if set_vectors is None else None
@@ -630,21 +669,24 @@ class Collection:
             return
         batch.seq[:] = np.arange(1, len(batch.ids) + 1)
         with storage_errors(reader.path):
-            written = self._write([(batch, np.arange(len(batch.ids)))], part)
+            written = self._write([(batch, np.arange(len(batch.ids)))], part, tables=tables)
 
             def added(latest: Manifest) -> Manifest:
-                kept, _ = self._without(latest, batch.ids, part)
+                kept, _ = self._without(latest, [*batch.ids, *without], part)
                 own = replace(written, first=latest.next_seq - 1)
                 return replace(latest, next_seq=latest.next_seq + own.items, segments=(*kept, own))
 
             self._commit(added)
 
-    def delete(self, ids: Sequence[str]) -> None:
-        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+    def delete(self, ids: Sequence[str], part: Share = WHOLE) -> None:
+        """Delete items; an id that is not stored is an error, and then nothing is deleted.
+
+        ``part`` is that of `add`.
+        """
         names = check_ids(ids)
 
         def changed(latest: Manifest) -> Manifest:
-            kept, found = self._without(latest, names, WHOLE)
+            kept, found = self._without(latest, names, part)
             for name in names:
                 if name not in found:
                     raise InvalidInputError(f"id {name!r} is not in the collection: nothing was deleted")
@@ -679,7 +721,7 @@ class Collection:
             runs: list[list[ListedFile]] = []
             items = 0
             for listed in self.manifest.segments:
-                if not runs or items + listed.living > most:
+                if not runs or items + listed.living > most or runs[-1][0].tables != listed.tables:
                     runs.append([])
                     items = 0
                 runs[-1].append(listed)
@@ -694,10 +736,11 @@ class Collection:
         """Merge segments of a part, and of no other, where many of like size have piled up."""
         with storage_errors(self._reader.path):
             while True:
-                tiers: dict[int, list[ListedFile]] = {}
+                tiers: dict[tuple[int, bool], list[ListedFile]] = {}
                 for listed in self.manifest.segments:
                     if listed.part == part and listed.items < LARGEST // SMALL:
-                        tiers.setdefault(max(listed.items, 1).bit_length() // 3, []).append(listed)
+                        tier = max(listed.items, 1).bit_length() // 3
+                        tiers.setdefault((tier, listed.tables), []).append(listed)
                 due = next((own for _, own in sorted(tiers.items()) if len(own) >= SMALL), None)
                 if due is None:
                     return
@@ -708,9 +751,10 @@ class Collection:
         opened = {listed.name: self._reader.open(listed) for listed in old}
         for segment in opened.values():  # new checksums must not cover damage
             segment.file.require_sound()
-        parts: list[Part] = [(opened[f.name], _alive(f)) for f in old if f.living]
+        parts: list[Part] = [(opened[f.name], living_rows(f)) for f in old if f.living]
         own = {listed.part for listed in old}
-        written = self._write(parts, own.pop() if len(own) == 1 else WHOLE, lists) if parts else None
+        tables = self._joined_tables(old, parts) if parts and old[0].tables else None
+        written = self._write(parts, own.pop() if len(own) == 1 else WHOLE, lists, tables) if parts else None
 
         def merged(latest: Manifest) -> Manifest:
             now = {listed.name: listed for listed in latest.segments}
@@ -720,7 +764,7 @@ class Collection:
             if written is not None:
                 segment = self._reader.open(written)
                 late = [
-                    source.seq[np.setdiff1d(rows, _alive(now[f.name]))]
+                    source.seq[np.setdiff1d(rows, living_rows(now[f.name]))]
                     for f, (source, rows) in zip([f for f in old if f.living], parts, strict=True)
                 ]
                 new.append(written.without(np.searchsorted(segment.seq, np.concatenate(late)), segment))
@@ -730,15 +774,54 @@ class Collection:
 
         self._commit(merged)
 
-    def _write(self, parts: Sequence[Part], part: Share, lists: bool = False) -> ListedFile:
+    def open_segment(self, listed: ListedFile) -> Segment:
+        """Return a segment that the manifest lists."""
+        return self._reader.open(listed)
+
+    def table(self, listed: ListedFile, kind: str, columns: Sequence[str] | None = None) -> Any:
+        """Return a table of a segment with the rows of all its items, or of all their elements."""
+        arrow, parquet = pyarrow()
+        path = table_path(kind, listed.name)
+        try:
+            found = parquet.read_table(arrow.BufferReader(self._files.read(path)), columns=columns)
+        except (arrow.ArrowException, ValueError, OSError) as error:
+            raise StorageError(f"{self._files}/{path} is damaged or gone: {error}") from None
+        if len(found) != (listed.items if kind == "items" else listed.elements):
+            raise StorageError(f"{self._files}/{path} is damaged: it has {len(found)} rows")
+        return found
+
+    def _joined_tables(self, old: Sequence[ListedFile], parts: Sequence[Part]) -> list[Any]:
+        """Return the tables for a segment that is made of rows of others, in its order."""
+        arrow, _ = pyarrow()
+        order = np.argsort(np.concatenate([source.seq[rows] for source, rows in parts]), kind="stable")
+        counts = np.concatenate([source.counts[rows] for source, rows in parts])
+        elements = ragged(np.concatenate([[0], np.cumsum(counts)]), order)
+        chosen = {"items": order, "elements": elements}
+        return [
+            arrow.concat_tables(
+                self.table(listed, kind).take(rows if kind == "items" else ragged(source.offsets, rows))
+                for listed, (source, rows) in zip([f for f in old if f.living], parts, strict=True)
+            ).take(chosen[kind])
+            for kind in TABLES
+        ]
+
+    def _write(
+        self, parts: Sequence[Part], part: Share, lists: bool = False, tables: Sequence[Any] | None = None
+    ) -> ListedFile:
         """Write a segment, which no manifest names yet."""
         name = f"{uuid4().hex}.seg"
+        for kind, table in zip(TABLES, tables or (), strict=tables is not None):
+            arrow, parquet = pyarrow()
+            data = arrow.BufferOutputStream()
+            parquet.write_table(table, data)
+            self._files.create(table_path(kind, name), data.getvalue().to_pybytes())
         path = self._files.place(f"{SEGMENTS}/{name}")
         write_segment(path, parts, self._reader.settings.shape, lists)
         self._files.publish(f"{SEGMENTS}/{name}")
         file = SegmentFile(path)
         numbers = (file.info["items"], file.info["elements"], file.bytes, file.crc)
-        return ListedFile(name, *numbers, tuple(file.info["columns"]), "list_start" in file, part=part)
+        columns, has_lists = tuple(file.info["columns"]), "list_start" in file
+        return ListedFile(name, *numbers, columns, has_lists, part=part, tables=tables is not None)
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
         """Create the next manifest; whoever is too late reads again and retries."""
@@ -762,8 +845,9 @@ class Collection:
                     Manifest.parse(self._files.read(_path_of(n)), f"{self._files}: manifest {n}")
                     for n in (at, at + 1)
                 )
-                for name in {f.name for f in this.segments} - {f.name for f in following.segments}:
-                    self._files.remove(f"{SEGMENTS}/{name}")
+                named = {name for listed in following.segments for name in listed.files}
+                for name in {name for listed in this.segments for name in listed.files} - named:
+                    self._files.remove(name)
                 self._files.remove(_path_of(at))
 
 
@@ -772,6 +856,7 @@ def items_in(segments: Sequence[ListedFile]) -> int:
     return sum(listed.living for listed in segments)
 
 
-def _alive(listed: ListedFile) -> NDArray[np.int64]:
+def living_rows(listed: ListedFile) -> NDArray[np.int64]:
+    """Return the rows of a segment that are not deleted."""
     dead = listed.dead_rows()
     return np.arange(listed.items) if dead is None else np.flatnonzero(~dead)

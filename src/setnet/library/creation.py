@@ -134,7 +134,9 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
 
 def create_index(path: Path, settings: FaceSettings, dim: int) -> None:
     """Create the empty index of a library with these settings."""
-    SetIndex.create(path, dim=dim, head=_head(settings, dim), logistic=_logistic(settings)).close()
+    SetIndex.create(
+        path, dim=dim, head=library_head(settings, dim), logistic=library_logistic(settings)
+    ).close()
 
 
 def facts_about(settings: FaceSettings, dim: int) -> dict[str, str]:
@@ -186,18 +188,23 @@ def read_settings(catalog: PhotoCatalog) -> FaceSettings:
         raise StorageError(f"the library's settings are damaged ({error}): run `setnet repair`") from error
 
 
-def check_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:
-    """Raise when the settings chosen for a run are not the library's."""
+def check_settings(
+    settings: FaceSettings, chosen: Mapping[str, Any], place: str | Path, *, collection: bool = False
+) -> None:
+    """Raise when the settings chosen for a run are not those of its library or collection."""
     own = settings.to_dict()
     for name, value in chosen.items():
         if own[name] != value:
             option = "--" + name.replace("_", "-")
             other = f"index into another library (--library DIR {option} {value})"
-            if name == "descriptor":
+            if collection:
+                other = "use another collection"
+            elif name == "descriptor":
                 other += f", or describe all its faces again (--reembed {option} {value})"
             raise InvalidInputError(
-                f"the library in {display_path(path)} was made with {option} {own[name]}, not {value}: faces "
-                f"found in two ways do not compare. Leave {option} out, or {other}"
+                f"the {'collection' if collection else 'library in'} {display_path(place)} was made with "
+                f"{option} {own[name]}, not {value}: faces found in two ways do not compare. Leave {option} "
+                f"out, or {other}"
             )
 
 
@@ -267,7 +274,7 @@ def _short(fingerprint: str) -> str:
     return f"{name}, {hashes[:12]}" if hashes else name
 
 
-def _logistic(settings: FaceSettings) -> Logistic:
+def library_logistic(settings: FaceSettings) -> Logistic:
     """Return the score of a single face by the descriptor's calibration."""
     from setnet.faces.settings import load_calibration
     from setnet.heads import ELEMENT_LOGISTIC, Logistic
@@ -276,7 +283,7 @@ def _logistic(settings: FaceSettings) -> Logistic:
     return Logistic(numbers["w"], numbers["b"]) if {"w", "b"} <= set(numbers) else ELEMENT_LOGISTIC
 
 
-def _head(settings: FaceSettings, dim: int) -> Aggregator:
+def library_head(settings: FaceSettings, dim: int) -> Aggregator:
     """Return what makes set vectors: the shipped head for this descriptor, else the mean."""
     from setnet.faces import model_entry
     from setnet.heads import Mean, SetNet, shipped_heads

@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from setnet.addresses import is_address
-from setnet.engine import SetIndex
+from setnet.engine.collection import WHOLE, Share, is_in_part
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
-from setnet.library.creation import read_exclusions
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
-from setnet.library.paths import THUMBNAILS, as_path, is_below, resolve_path
+from setnet.library.paths import as_path, is_below
 from setnet.library.photo_catalog import KnownFile
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from setnet.library.photo_writer import PhotoWriter
-from setnet.library.pictures import cache_sprite
 from setnet.system import usable_cores
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library.library import Library
+    from setnet.faces import FaceSettings
+    from setnet.library.collection import CollectedPhotos, CollectionPart
     from setnet.sandbox import Limits
 
 T = TypeVar("T")
@@ -133,7 +133,6 @@ class IndexReport:
 
 BATCH_PHOTOS = 256
 BATCH_SECONDS = 4.0
-MAX_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
 _PACE_SECONDS = 60.0  # for which the rate is that of a run
 
 Progress = Callable[[IndexProgress], None]
@@ -143,7 +142,7 @@ Named = list[tuple[bytes, str]]  # paths, each with what is to be said of it
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run over a library is done; `Library.index` says what each means."""
+    """How a run is done; `Library.index` says what each means. Of files, those of a part are looked at."""
 
     workers: int | None = None
     prune: bool | AgreeToPrune = False
@@ -151,6 +150,7 @@ class RunOptions:
     progress: Progress | None = None
     should_stop: Callable[[], bool] | None = None
     limits: Limits | None = None
+    part: Share = WHOLE
 
     def workers_for(self, files: int) -> int:
         """Return how many processes so many files are read by."""
@@ -213,13 +213,22 @@ class Pace:
 
 
 class IndexRun:
-    """The state of one run over some folders, whose index is open for writing."""
+    """The state of one run over some folders, or over what a collection has of them.
 
-    def __init__(self, library: Library, index: SetIndex, options: RunOptions) -> None:
-        self._library, self._index, self._options = library, index, options
-        self._catalog = library.photos
-        self._excluded = read_exclusions(library.photos)
-        self._writer = PhotoWriter(library.database, index)
+    What is found goes into a library, whose index is open for writing, or into a part of a collection.
+    """
+
+    def __init__(
+        self,
+        writer: PhotoWriter | CollectionPart,
+        settings: FaceSettings,
+        options: RunOptions,
+        excluded: Sequence[str] = (),
+        collected: CollectedPhotos | None = None,
+    ) -> None:
+        self._writer, self._settings, self._options = writer, settings, options
+        self._catalog = writer.catalog
+        self._excluded, self._collected = excluded, collected
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, tuple[bytes, ...]] = {}
@@ -234,21 +243,20 @@ class IndexRun:
         self._start, self._pace = perf_counter(), Pace()
         self._refused = False
         self._workers = 0
-        self._reader: PhotoReader | None = None
+        self._reader: PhotoReader | CollectedPhotos | None = None
 
     def over(self, roots: Sequence[bytes]) -> IndexReport:
-        """Bring the library up to date with the folders `roots`."""
+        """Bring what is stored up to date with the folders `roots`."""
         self._writer.recover()
         self._known = self._catalog.known_files()
-        self._by_size = _contents_by_size(self._known.values())
-        away = missing_roots(roots, self._catalog.folders(), self._known)
-        scan = FolderScan(
-            [root for root in roots if root not in dict(away)],
-            [resolve_path(self._library.path)],
-            Exclusion(self._excluded),
-            videos=True,
-        )
-        scan.unreadable += away
+        if self._collected is not None:
+            scan: FolderScan | CollectedPhotos = self._collected
+        else:
+            self._by_size = _contents_by_size(self._known.values())
+            away = missing_roots(roots, self._catalog.folders(), self._known)
+            there = [root for root in roots if root not in dict(away)]
+            scan = FolderScan(there, self._writer.left_out, Exclusion(self._excluded), videos=True)
+            scan.unreadable += away
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
         removed, interrupted = 0, False
@@ -263,9 +271,7 @@ class IndexRun:
         if vanished and not interrupted and self._may_prune(len(vanished)):
             self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
             removed, vanished = len(vanished), []
-        if self._index.stats().segments > MAX_SEGMENTS:
-            self.show("tidying up", self._counts["done"], len(work))
-            self._index.compact(lists=False)
+        self._writer.tidy(lambda: self.show("tidying up", self._counts["done"], len(work)))
         return self._report(scan, vanished, removed, interrupted)
 
     def _may_prune(self, gone: int) -> bool:
@@ -273,15 +279,18 @@ class IndexRun:
         self._refused = not agreed and not isinstance(self._options.prune, bool)
         return agreed
 
-    def _work(self, scan: FolderScan) -> list[PhotoTask]:
+    def _work(self, scan: FolderScan | CollectedPhotos) -> list[PhotoTask]:
         work = []
+        reads_raw = self._collected is not None or can_read_raw()
         for file in scan.files():
             self._options.check_stopped()
+            if not is_in_part(file.path, self._options.part):
+                continue
             self._seen.add(file.path)
             if len(self._seen) % 5000 == 0:
                 self.show("looking for photos", self._counts["done"], len(self._seen))
             task = self._task(file)
-            if task is not None and is_raw_name(os.path.basename(file.path)) and not can_read_raw():
+            if task is not None and not reads_raw and is_raw_name(os.path.basename(file.path)):
                 self._skipped.append((file.path, RAW_NEEDS))
             elif task is not None:
                 work.append(task)
@@ -319,14 +328,18 @@ class IndexRun:
             self._take(result, redo)
             self.show("finding faces", self._counts["done"], len(work))
 
-        with PhotoReader(self._library.settings, self._workers, self._options.limits) as reader:
+        with (
+            nullcontext(self._collected)
+            if self._collected
+            else PhotoReader(self._settings, self._workers, self._options.limits) as reader
+        ):
             self._reader = reader
             results = self._results(reader, work, redo, poll)
             store_in_batches(results, self._batch, take, self._flush, self._options)
 
     def _results(
         self,
-        reader: PhotoReader,
+        reader: PhotoReader | CollectedPhotos,
         work: Sequence[PhotoTask],
         redo: list[PhotoTask],
         poll: Callable[[], bool],
@@ -339,9 +352,7 @@ class IndexRun:
             redo.clear()
 
     def _flush(self) -> None:
-        for photo_id, result in zip(self._writer.store(self._batch), self._batch, strict=True):
-            if result.sprite:
-                cache_sprite(self._library.path / THUMBNAILS, photo_id, result.hash, result.sprite)
+        self._writer.store(self._batch)
         self._batch.clear()
         self._writer.touch(self._touched)
         self._touched.clear()
@@ -389,7 +400,7 @@ class IndexRun:
             return False
         return path not in self._seen and not os.path.lexists(path)
 
-    def _find_vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
+    def _find_vanished(self, roots: Sequence[bytes], scan: FolderScan | CollectedPhotos) -> list[bytes]:
         """Return known photos under `roots` that are gone; an unreadable folder or link proves nothing."""
         unsure = [path for path, _ in (*scan.unreadable, *scan.skipped)]
         return [
@@ -428,7 +439,11 @@ class IndexRun:
         self.show("grouping faces", done, total)
 
     def _report(
-        self, scan: FolderScan, vanished: Sequence[bytes], removed: int, interrupted: bool
+        self,
+        scan: FolderScan | CollectedPhotos,
+        vanished: Sequence[bytes],
+        removed: int,
+        interrupted: bool,
     ) -> IndexReport:
         counts = self._counts
         return IndexReport(

@@ -25,6 +25,7 @@ from setnet.library.creation import (
     create_files,
     expire_quarantine,
     library_exists,
+    read_exclusions,
     read_settings,
     remember_folders,
     restrict_files,
@@ -51,9 +52,10 @@ from setnet.system import FileLock
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
+    from setnet.library.collection import CollectedPhotos
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.groups import Groups
-    from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
+    from setnet.library.index_run import AgreeToPrune, IndexReport, Progress, RunOptions
     from setnet.library.people import People
     from setnet.library.person import Who
     from setnet.library.reembed import ReembedReport
@@ -301,14 +303,51 @@ class Library:
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
-        from setnet.library.index_run import IndexRun, RunOptions
+        from setnet.library.index_run import RunOptions
 
         check_model(self.photos, self.settings)
         roots = roots_from(folders, self.photos)
         options = RunOptions(workers, prune, retry, progress, should_stop, limits)
+        return self._run(roots, options, exclude)
+
+    @own_errors
+    def adopt(
+        self,
+        collection: str | Path,
+        *,
+        prune: bool | AgreeToPrune = False,
+        progress: Progress | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> IndexReport:
+        """Bring the library up to date with what many machines found: no photo is read.
+
+        `collection` is a folder or address into which `setnet index --to` has put photos and faces, with the
+        library's detector and descriptor. The other parameters are those of `index`.
+        """
+        from setnet.library.collection import CollectedPhotos
+        from setnet.library.index_run import RunOptions
+
+        check_model(self.photos, self.settings)
+        collected = CollectedPhotos(collection)
+        check_settings(self.settings, collected.settings.to_dict(), self.path)
+        options = RunOptions(0, prune, True, progress, should_stop)
+        return self._run(collected.roots, options, collected=collected)
+
+    def _run(
+        self,
+        roots: Sequence[bytes],
+        options: RunOptions,
+        exclude: Sequence[str] | None = None,
+        collected: CollectedPhotos | None = None,
+    ) -> IndexReport:
+        from setnet.library.index_run import IndexRun
+        from setnet.library.photo_writer import PhotoWriter
+
+        should_stop = options.should_stop
         with self._writing() as index:
             remember_folders(self.database, roots, exclude)
-            run = IndexRun(self, index, options)
+            writer = PhotoWriter(self.database, index)
+            run = IndexRun(writer, self.settings, options, read_exclusions(self.photos), collected)
             report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:

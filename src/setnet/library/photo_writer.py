@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -33,15 +33,17 @@ from setnet.library.paths import (
     display_path,
     folder_text,
     is_shot_path,
+    resolve_path,
     shot_path,
     source_file,
 )
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_reader import PhotoResult, taken_date
 from setnet.library.photos import taken_number
-from setnet.library.pictures import delete_stale
+from setnet.library.pictures import cache_sprite, delete_stale
 from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
 
+MAX_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
 
@@ -50,9 +52,16 @@ class PhotoWriter:
 
     def __init__(self, database: Database, index: SetIndex) -> None:
         self._database = database
-        self._catalog = PhotoCatalog(database)
+        self.catalog = PhotoCatalog(database)
         self._index = index
         self._is_copied = False
+        self.left_out = [resolve_path(database.path.parent)]
+
+    def tidy(self, on_begin: Callable[[], None]) -> None:
+        """Merge what many small runs left."""
+        if self._index.stats().segments > MAX_SEGMENTS:
+            on_begin()
+            self._index.compact(lists=False)
 
     def _copy_first(self) -> None:
         """Copy the database before the first change of a run, once a day."""
@@ -111,7 +120,7 @@ class PhotoWriter:
         if (library / REEMBEDDED).exists():  # it has their faces too
             shutil.rmtree(library / REEMBEDDED)
         (library / VLADS).unlink(missing_ok=True)
-        delete_stale(library / THUMBNAILS, self._catalog)  # a server that is making one looks again
+        delete_stale(library / THUMBNAILS, self.catalog)  # a server that is making one looks again
         self._index.compact(lists=False)  # deletions in segments are marks until then
         self._database.erase_traces()
 
@@ -137,6 +146,9 @@ class PhotoWriter:
             gone = _other_shots(db, results)
             delete_photos(db, gone)
         self.drop([*gone, *(i for i, r in zip(ids, results, strict=True) if r.reason is not None)])
+        for photo_id, result in zip(ids, results, strict=True):
+            if result.sprite:
+                cache_sprite(self._database.path.parent / THUMBNAILS, photo_id, result.hash, result.sprite)
         return ids
 
     def _descriptors(self, photo: int) -> NDArray[np.float32] | None:
@@ -163,7 +175,7 @@ class PhotoWriter:
 
     def copy_faces(self, photo_id: int, result: PhotoResult) -> PhotoResult:
         """Return a result with the faces of a stored photo of the same content."""
-        photo = self._catalog.get(str(photo_id))
+        photo = self.catalog.get(str(photo_id))
         if photo.start is not None and photo.stop is not None:
             result = replace(
                 result,

@@ -34,7 +34,6 @@ from setnet.library.creation import create_index, facts_about, model_fingerprint
 from setnet.library.face_references import SAME_FACE
 from setnet.library.index_run import (
     BATCH_PHOTOS,
-    MAX_SEGMENTS,
     IndexProgress,
     Pace,
     RunOptions,
@@ -42,7 +41,7 @@ from setnet.library.index_run import (
 )
 from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REEMBEDDED, as_path, display_path
 from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
-from setnet.library.photo_writer import index_attributes, mark_unread
+from setnet.library.photo_writer import MAX_SEGMENTS, index_attributes, mark_unread
 from setnet.library.photos import LibraryPhoto, taken_number
 from setnet.library.schema import refresh_checksums, refresh_groups
 from setnet.wording import pluralise
