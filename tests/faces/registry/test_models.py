@@ -206,7 +206,6 @@ def test_the_users_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ('[a]\nkind = "descriptor"\ndim = 3\n', "say where the file is"),
         ('[a]\nkind = "descriptor"\npath = "x"\ndim = "3"\n', "'dim' must be a int, not '3'"),
         ('[a]\nkind = "descriptor"\npath = "x"\ndim = 3\nalgin = "box"\n', "unknown key 'algin'"),
-        ('[a]\nkind = "descriptor"\nurl = "https://x/y"\ndim = 3\n', "'url' needs its 'sha256'"),
         ('[a]\nkind = "descriptor"\nwheel = "x==1"\nfile = "y"\ndim = 3\n', "'wheel' needs its 'sha256'"),
         ('[a]\nkind = "descriptor"\npath = "x"\ndim = 3\nmean = [1, 2]\n', "one number or three"),
         ("kind = 3\n", "outside a model's"),
@@ -227,7 +226,7 @@ def test_what_is_missing_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pyte
     entries = own_entry(
         tmp_path,
         '[gone]\nkind = "descriptor"\npath = "gone.onnx"\ndim = 8\n'
-        f'[far]\nkind = "descriptor"\nurl = "https://example.org/far.onnx"\nsha256 = "{sha}"\ndim = 8\n'
+        f'[far]\nkind = "descriptor"\nwheel = "far==1"\nfile = "far.onnx"\nsha256 = "{sha}"\ndim = 8\n'
         '[packed]\nkind = "descriptor"\npackage = "no_such_package"\nfile = "x.onnx"\ndim = 8\n',
     )
     monkeypatch.setenv("SETNET_MODELS", str(entries))

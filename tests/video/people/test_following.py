@@ -39,17 +39,17 @@ def test_the_best_of_three_pictures_is_described(crops: list[int]) -> None:
     faces = Tracker(FaceSettings())
     for time, size in enumerate((60.0, 100.0, 70.0, 80.0)):
         faces.add(float(time), [face(1, 3.0 * time, size)], is_new=False)
-    seen = faces.sightings()
+    seen = faces.detections()
     assert crops == [1, 1]
-    assert [sighting.is_described for _, (sighting,) in seen] == [False, True, False, True]
-    assert [sighting.face.quality.size for _, (sighting,) in seen] == [60, 100, 70, 80]
+    assert [detection.is_described for _, (detection,) in seen] == [False, True, False, True]
+    assert [detection.face.quality.size for _, (detection,) in seen] == [60, 100, 70, 80]
 
 
 def test_people_close_to_each_other_are_described_at_each_look(crops: list[int]) -> None:
     faces = Tracker(FaceSettings())
     for time in range(3):
         faces.add(float(time), [face(1, 10.0 * time), face(2, 60.0 - 10.0 * time)], is_new=False)
-    assert all(sighting.is_described for _, seen in faces.sightings() for sighting in seen)
+    assert all(detection.is_described for _, seen in faces.detections() for detection in seen)
     assert sorted(crops) == [1, 1, 1, 2, 2, 2]
 
 
@@ -58,7 +58,7 @@ def test_nobody_is_followed_over_a_cut_or_a_long_time(crops: list[int], gap: flo
     faces = Tracker(FaceSettings())
     faces.add(0.0, [face(1, 0.0)], is_new=True)
     faces.add(gap, [face(2, 0.0)], is_new=is_new)
-    (_, (before,)), (_, (after,)) = faces.sightings()
+    (_, (before,)), (_, (after,)) = faces.detections()
     assert crops == [1, 2]
     assert np.array_equal(before.face.descriptor, face_of(1))
     assert np.array_equal(after.face.descriptor, face_of(2))
@@ -70,5 +70,5 @@ def test_a_picture_that_stays_the_same_is_described_once(crops: list[int]) -> No
     for time in range(1, 9):
         faces.repeat(float(time))
     assert faces.count == 1
-    assert [time for time, _ in faces.sightings()] == list(range(9))
+    assert [time for time, _ in faces.detections()] == list(range(9))
     assert crops == [1]

@@ -215,3 +215,8 @@ def test_an_entry_with_a_calibration_survives_being_written(small: Path) -> None
     path = write_model_entry(small, name="c", dim=24, calibration=facts)
     assert dict(model_entry(str(path), "descriptor").calibration) == facts
     assert json.loads(json.dumps(dict(model_entry(str(path), "descriptor").calibration))) == facts
+
+
+def test_an_unknown_model_is_answered_with_those_that_can_be_added(offered: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"no model 'near' to add: there are .*offer"):
+        add_model("near", accepted=True)
