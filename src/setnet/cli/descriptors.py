@@ -32,12 +32,6 @@ def describe(
     all_faces: Annotated[
         bool, option("Also write the other faces of each photo, without a label.", "--all-faces")
     ] = False,
-    frames: Annotated[
-        bool, option("Describe whole pictures of videos; a shot is a label.", "--frames")
-    ] = False,
-    every: Annotated[
-        float, option("With --frames: between two pictures.", min=0.05, metavar="SECONDS")
-    ] = 1.0,
     detector: DetectorOption = None,
     descriptor: DescriptorOption = None,
     min_face: MinFaceOption = None,
@@ -49,17 +43,10 @@ def describe(
     could not be read or have no face.
     """
     from setnet.faces import FaceSettings
-    from setnet.library import describe_frames, describe_photos
+    from setnet.library import describe_photos
 
     chosen = drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)
     settings = FaceSettings(**chosen)
-    if frames:
-        count, shots, failures = describe_frames(photos, out, settings.descriptor, every=every)
-        facts = {"file": out, "descriptors": count, "shots": shots}
-        facts["failed"] = [{"photo": path, "reason": reason} for path, reason in failures]
-        text = f"{pluralise(count, 'descriptor')} of frames in {pluralise(shots, 'shot')}"
-        remarks = first_lines("could not be read:", files_with_reasons(failures))
-        return Result(facts, f"{display_path(out)}: {text}", remarks=remarks, status=bool(failures))
     done = describe_photos(
         photos, out, settings, all_faces=all_faces, workers=workers, progress=call.bar.show_index
     )

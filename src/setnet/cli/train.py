@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from setnet.cli.command import Call, Result, command
 from setnet.cli.options import argument, make_app, option
 from setnet.cli.output import say
 from setnet.errors import InvalidInputError, choice_error
@@ -61,8 +60,9 @@ def train() -> None:
     logging.getLogger("setnet").setLevel(logging.INFO)
 
 
-@app.command()
+@command(app, library=False)
 def pretrain(
+    call: Call,
     data: DataArgument,
     out: OutOption,
     preset: PresetOption = "default",
@@ -70,17 +70,19 @@ def pretrain(
     device: DeviceOption = "cpu",
     workers: WorkersOption = None,
     threads: ThreadsOption = 0,
-) -> None:
+) -> Result | None:
     """Train a backbone by softmax on single faces."""
     settings = _prepare_settings(preset, changes, device, threads)
     from setnet.train import run_pretrain
 
-    report = run_pretrain(data, out, settings, device, _workers(workers))
-    _echo_once(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
+    return _trained(
+        out / "backbone.safetensors", run_pretrain(data, out, settings, device, _workers(workers))
+    )
 
 
-@app.command()
+@command(app, library=False)
 def sets(
+    call: Call,
     data: DataArgument,
     out: OutOption,
     preset: PresetOption = "default",
@@ -92,17 +94,18 @@ def sets(
     device: DeviceOption = "cpu",
     workers: WorkersOption = None,
     threads: ThreadsOption = 0,
-) -> None:
+) -> Result | None:
     """Train the aggregator on synthetic sets: with its backbone, or on descriptors."""
     settings = _prepare_settings(preset, changes, device, threads)
     from setnet.train import run_sets
 
     report = run_sets(data, out, settings, device, virtual, _workers(workers))
-    _echo_once(f"{out / 'network.safetensors'}: {_outcome(report)}")
+    return _trained(out / "network.safetensors", report)
 
 
-@app.command()
+@command(app, library=False)
 def whiten(
+    call: Call,
     data: DataArgument,
     out: OutOption,
     place: Annotated[str, option("after: set vectors. before: descriptors, for average pooling.")] = "after",
@@ -110,65 +113,68 @@ def whiten(
         float, option("Share of the mean variance added everywhere.", min=0.0, metavar="N")
     ] = 0.01,
     device: DeviceOption = "cpu",
-) -> None:
+) -> Result | None:
     """Fit whitening on training data and calibrate the score again."""
     from setnet.train import run_whiten
     from setnet.train.loop import use_device
 
     use_device(device)
     report = run_whiten(data, out, place, ridge, device)
-    typer.echo(
+    text = (
         f"{out / 'network.safetensors'}: whitened {report.place} aggregation on {report.vectors:,} vectors, "
         f"w = {report.w:.2f}, b = {report.b:.2f}"
     )
+    return Result(report, text)
 
 
-@app.command()
+@command(app, library=False)
 def export(
+    call: Call,
     out: OutOption,
     name: Annotated[str, option("The head's name.")] = "setnet",
     descriptor: Annotated[str, option("Which descriptors a head without backbone expects.")] = "",
     bits: Annotated[int, option("Bits per dimension of a stored set vector: 32, 16, 8, 4, 1.")] = 32,
-) -> None:
+) -> Result | None:
     """Write the head for the run time, and the backbone as ONNX with its registry entry."""
     from setnet.train import run_export
 
     written = run_export(out, name, descriptor, bits)
-    for path in (written.head, written.backbone, written.entry):
-        if path is not None:
-            typer.echo(str(path))
+    files = [path for path in (written.head, written.backbone, written.entry) if path is not None]
+    return Result({"written": files}, *map(str, files))
 
 
-@app.command()
+@command(app, library=False)
 def glyphs(
+    call: Call,
     out: Annotated[Path | None, option("Draw them into this folder.", "--out", metavar="DIR")] = None,
     size: Annotated[int, option("Pixels of a picture's side.", min=8, metavar="N")] = 36,
     packages: Annotated[
         bool, option("Print the Debian packages of the typefaces, for apt-get.", "--packages")
     ] = False,
-) -> None:
+) -> Result | None:
     """Draw Chinese characters in many typefaces: thousands of identities to train on, and nobody's face.
 
     apt-get install $(setnet train glyphs --packages) installs the typefaces.
     """
     from setnet.train.glyphs import font_packages, load_glyphs
 
-    if packages:
-        typer.echo(" ".join(font_packages()))
+    lines = [" ".join(font_packages())] if packages else []
     if out is not None:
         drawn = load_glyphs(out, size)
-        typer.echo(
+        lines.append(
             f"{out}: {len(drawn.pictures):,} pictures of {len(set(drawn.characters.tolist())):,} characters "
             f"in {len(drawn.names)} typefaces, SHA-256 {drawn.checksum[:12]}"
         )
+    return Result({"packages": font_packages()}, *lines)
 
 
 # A quarter of the steps.
 _QUICK = ["pretrain.steps=1000", "pretrain.rate=0.05", "sets.steps=250", "sets.save_every=250"]
 
 
-@app.command()
+@command(app, library=False)
 def claim(
+    call: Call,
     out: OutOption,
     data: Annotated[Path | None, argument("LFW", "LFW's folders, for faces.")] = None,
     domain: Annotated[str, option("glyphs: Chinese characters. faces: LFW.")] = "glyphs",
@@ -197,7 +203,7 @@ def claim(
     device: DeviceOption = "cpu",
     workers: WorkersOption = None,
     threads: ThreadsOption = 0,
-) -> None:
+) -> Result | None:
     """Compare SetNet with the paper's baselines, all trained alike, on identities never seen.
 
     Continues where it stopped; more seeds and losses add to what is there. Pictures, networks and results are
@@ -231,26 +237,22 @@ def claim(
         workers=_workers(workers),
         say=say,
     )
-    for table in tables_of(result):
-        typer.echo(table.markdown())
-    for page in [out / "claim.md", *([report] if report else [])]:
-        typer.echo(f"{write_claim(result, page)}: tables and figure")
+    pages = [write_claim(result, page) for page in (out / "claim.md", report) if page is not None]
+    tables = [table.markdown() for table in tables_of(result)]
+    return Result({"pages": pages}, *tables, *(f"{page}: tables and figure" for page in pages))
 
 
-def _workers(wanted: int | None) -> int:
+def _workers(workers: int | None) -> int:
     from setnet.train.loop import default_workers
 
-    return default_workers() if wanted is None else wanted
+    return default_workers() if workers is None else workers
 
 
-def _outcome(report: TrainReport) -> str:
+def _trained(file: Path, report: TrainReport) -> Result | None:
+    if os.environ.get("RANK", "0") != "0":  # of several processes, one prints
+        return None
     end = f"loss {report.last_loss:.4f}" if report.losses else "nothing was left to do"
-    return f"{report.steps:,} steps, {end}"
-
-
-def _echo_once(text: str) -> None:
-    if os.environ.get("RANK", "0") == "0":  # of several processes, one prints
-        typer.echo(text)
+    return Result({"file": file, "steps": report.steps}, f"{file}: {report.steps:,} steps, {end}")
 
 
 def _prepare_settings(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:

@@ -45,7 +45,6 @@ __all__ = [
     "VideoHit",
     "contact_sheet",
     "default_library",
-    "describe_frames",
     "describe_photos",
     "duplicate_sheet",
     "find_duplicates",
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from setnet.library.backup import LibraryBackup
     from setnet.library.clustering import group_descriptors
     from setnet.library.creation import LibraryStatus
-    from setnet.library.describe import describe_frames, describe_photos
+    from setnet.library.describe import describe_photos
     from setnet.library.descriptor_files import read_descriptors, write_descriptor_file
     from setnet.library.duplicates import DuplicateGroup, find_duplicates
     from setnet.library.grouping import GroupingReport
@@ -88,7 +87,7 @@ else:
             "backup": "LibraryBackup",
             "clustering": "group_descriptors",
             "creation": "LibraryStatus",
-            "describe": "describe_frames describe_photos",
+            "describe": "describe_photos",
             "descriptor_files": "read_descriptors write_descriptor_file",
             "duplicates": "DuplicateGroup find_duplicates",
             "grouping": "GroupingReport",
