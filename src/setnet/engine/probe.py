@@ -113,13 +113,14 @@ class QueryRows:
         codes = np.ascontiguousarray(levels.reshape(len(rows), -1, 2).swapaxes(1, 2), np.int8)
         half = (step / 2).astype(np.float32)
         return cls(codes, (15 * levels.sum(axis=1)).astype(np.int32), half,
-                   query.row_least.astype(np.float32) / half)  # fmt: skip
+                   # a sum of maxima has no matches, of which all would be read
+                   query.row_least.astype(np.float32) / half if query.w else np.full(len(rows), np.inf, np.float32))  # fmt: skip
 
     def arguments(self, query: Query) -> tuple[Any, ...]:
         """Return the arguments of the kernel that say what is asked."""
         logistic = query.logistic
         return (self.codes, self.middle, self.step, self.least, query.first_row, query.combine,
-                query.shift.astype(np.float32), logistic.w, logistic.threshold)  # fmt: skip
+                query.shift.astype(np.float32), query.w, logistic.threshold)  # fmt: skip
 
 
 def probe_lists(

@@ -74,7 +74,7 @@ CANDIDATES = 2000  # of set vectors that `fast` re-ranks, unless the options say
 RECALL = 0.95  # that `fast` aims at, unless the options say another share
 
 Mode = Literal["exact", "fast", "set"]
-Matching = Literal["greedy", "optimal"]
+Matching = Literal["greedy", "optimal", "maxsim"]
 First = Literal["lists", "sets"]
 Examples = Literal["aggregate", "mean", "max"]
 
@@ -118,7 +118,8 @@ class SearchOptions(TypedDict, total=False):
         What to do with several examples of a query element: ``"aggregate"`` them into one descriptor (the
         default), or take the ``"mean"`` or ``"max"`` of their scores.
     matching
-        ``"greedy"`` as in the paper (the default), or ``"optimal"`` (Hungarian) for comparison.
+        One to one: ``"greedy"`` as in the paper (the default), or ``"optimal"`` (Hungarian) for comparison. Or
+        ``"maxsim"``, as in late interaction: the score is the sum of each query element's largest similarity.
     scoring
         Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
         set vectors, which keep theirs.
@@ -225,7 +226,7 @@ class Query:
             least = np.full(len(groups) + len(unwanted), logistic.threshold)
         else:
             scoring.check(len(groups), len(unwanted))
-            logistic, shift = scoring.logistic, scoring.shift
+            logistic, shift = scoring.logistic, scoring.shift * (options.get("matching") != "maxsim")
             least = np.array([*scoring.thresholds, *scoring.without])
         if examples == "aggregate":
             groups = [merged(group) for group in groups]
@@ -258,7 +259,7 @@ class Query:
                 f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {mode!r}"
             )
         if pairs and options.get("matching", "greedy") != "greedy":
-            raise InvalidInputError("known pairs are for greedy matching: leave out matching='optimal'")
+            raise InvalidInputError("known pairs are for greedy matching: leave out `matching`")
         if mode != "set" and (mode != "fast" or not (together or options.get("first") == "sets")):
             return replace(cls.of(query, dim, settings.logistic, k, mode, **options), known=pairs)
         if sets is None:
@@ -296,8 +297,15 @@ class Query:
         """Return the lowest score that an item with so many matches can have."""
         if self.averages or not matches:
             return -1.0
-        each = np.sort(self.logistic.probability(self.least[: self.size] + self.shift))
+        least = self.least[: self.size]
+        # of sums of maxima, of which bounds leave out what is negative
+        each = np.sort(self.logistic.probability(least + self.shift) if self.w else np.maximum(least, 0))
         return float(each[:matches].sum()) * (1 - 1e-9)
+
+    @property
+    def w(self) -> float:
+        """The steepness of the logistic; 0 where similarities themselves add up, as the kernels take it."""
+        return 0.0 if self.matching == "maxsim" else self.logistic.w
 
     @property
     def averages(self) -> bool:

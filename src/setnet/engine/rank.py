@@ -106,7 +106,7 @@ class TopK:
 
 
 def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
-    """Score rows of segments by one-to-one matching of their elements with the query's."""
+    """Score rows of segments by matching their elements with the query's."""
     out = no_scores(query.size, sum(len(which) for _, which in rows))
     for segment, which, part in _parts(snapshot, rows, out):
         _evaluate(segment.elements_with(which), segment.offsets, query, out, part)
@@ -123,7 +123,7 @@ def _evaluate(
     """Enter the scores of the rows in a part of ``out``."""
     backend.kernels.evaluate(
         elements, int(elements.dtype.itemsize == 2), query.dim, offsets, query.rows, query.first_row,
-        query.combine, query.unwanted, query.logistic.w, query.logistic.b, query.shift, query.least,
+        query.combine, query.unwanted, query.w, query.logistic.b, query.shift, query.least,
         out.row[part], out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
         out.matched[part], out.unmatched[part], out.unwanted[part],
     )  # fmt: skip
@@ -346,7 +346,7 @@ def rank_given(
     >>> found.ids, found.matched.tolist()
     (['b'], [2])
     """
-    if query.matching != "greedy":
+    if query.matching == "optimal":
         raise InvalidInputError("optimal matching is for items of an index: leave it out")
     out = no_scores(query.size, len(ids))
     out.row[:] = out.seq[:] = np.arange(len(ids))

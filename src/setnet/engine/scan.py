@@ -74,7 +74,7 @@ class Scan:
 
     def _leave_open(self, is_open: NDArray[np.bool_]) -> None:
         """Close all lanes but these."""
-        self._highest = np.float32(1e30) * is_open - np.float32(1.0)  # `np.where` takes twenty times as long
+        self._highest = np.float32(3e38) * is_open - np.float32(1.0)  # `np.where` takes twenty times as long
         for s, (first, end) in enumerate(pairwise(self.table.start.tolist())):
             if len(self._blocks[s]):
                 lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)
@@ -95,7 +95,7 @@ class Scan:
         for s, segment in enumerate(self.snapshot.segments):
             if not self._has_codes(segment):  # a small one: every row deserves the second look
                 lanes = slice(self.table.start[s], self.table.start[s + 1])
-                self.bounds[:, lanes] = np.array([[query.size + 1.0] for query in self.queries])
+                self.bounds[:, lanes] = np.inf
         if self._highest is None:
             self.bounds[:, self.table.excluded] = -1.0
         else:
@@ -316,7 +316,7 @@ class QueryCodes:
     ) -> QueryCodes:
         """Put codes and terms together with those that do not depend on the codes."""
         zero = np.zeros(len(codes))
-        weight = query.weights * (1 + 4e-6)
+        weight = query.weights * (1 + 4e-6 + 1.2e-7 * query.size)  # for the rounding of sums
         terms = np.array([step, slack, zero, weight, zero + length, zero + lost, zero], np.float32)
         terms[-1] = np.nextafter(query.row_least.astype(np.float32), np.float32(-np.inf))
         return cls(codes, (zero + start).astype(np.int32), terms)
@@ -391,7 +391,7 @@ class CodedQueries:
         logistic = queries[0].logistic  # queries of one search have the same
         # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
         inflate = 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
-        self._shares = (logistic.w, logistic.threshold, inflate, owner)
+        self._shares = (queries[0].w, logistic.threshold, inflate, owner)
 
     def arguments(self, segment: Segment) -> tuple[Any, ...]:
         """Return the arguments of the scan kernel for a segment, up to the blocks."""

@@ -22,6 +22,7 @@ Arrays = list[NDArray[Any]]
 SIZES = [(dim, rows) for dim in (1, 4, 20, 100, 128, 200, 512) for rows in (1, 2, 3, 4)]
 SIZES += [(128, rows) for rows in (5, 6, 7, 8, 9, 70)]  # 70: more rows than a scan prepares at once
 LOGISTIC = (10.0, 0.25, 2**-16)  # w, threshold, inflate: the same in float32
+LINEAR = 100  # of this dimension scores are sums of maxima, without a steepness
 LONG = [(8256, 1), (8256, 4)]  # sums of one-bit codes that no longer fit 16 bits
 
 
@@ -78,7 +79,7 @@ def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Ar
             for fine in (0, 1):
                 yield Kind.PACK_CODES, _pack_codes(rng, half, dim, fine)
         for combine in (0, 1, 2):
-            for dim in (1, 10, 128):
+            for dim in (1, 10, LINEAR, 128):
                 for shifts in ((0.0, 0.0, 0.0), (0.0, -0.125, -0.25)):
                     yield Kind.EVALUATE, _evaluate(rng, half, dim, combine, shifts)
     for bits in (32, 16, 8, 4, 1):
@@ -167,12 +168,13 @@ def _scan(rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int,
     blocks = rng.permutation(stored.blocks)[1:].astype(np.int64)  # one is left out
     apart = (stored.items or stored.blocks * lanes.LANES) + 5  # room after each query's bounds
     expected = np.full((owner[-1] + 1, apart), np.nan, np.float32)
+    logistic = (0.0 if dim == LINEAR else LOGISTIC[0], *LOGISTIC[1:])
     reference.scan(which.bits, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start,
-                   stored.first_wide, groups, codes, start, terms, *LOGISTIC, owner, blocks, expected, 0,
+                   stored.first_wide, groups, codes, start, terms, *logistic, owner, blocks, expected, 0,
                    apart, which == Scan.LEAST)  # fmt: skip
     meta = np.array([which, rows, groups, stored.first_wide, stored.items, apart], np.int64)
     return [meta, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start, codes, start,
-            terms, owner, blocks, np.array(LOGISTIC, np.float32), expected]  # fmt: skip
+            terms, owner, blocks, np.array(logistic, np.float32), expected]  # fmt: skip
 
 
 def _collect(rng: np.random.Generator, n: int, low: float) -> Arrays:
@@ -225,10 +227,11 @@ def _evaluate(
     least = np.array([0.125, *(0.125 - shift)])[[1, 2, 3, 0]]  # of the one that is not wanted at the end
     out = (np.empty(n), np.empty(n), np.empty((n, 3)), np.empty((n, 3), np.int32), np.empty(n, np.int32),
            np.empty(n, np.uint8), np.empty(n, np.uint8))  # fmt: skip
-    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, 8.0, -1.0, shift, least,
+    w = 0.0 if dim == LINEAR else 8.0
+    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, w, -1.0, shift, least,
                        items, *out)  # fmt: skip
     meta = np.array([half, dim, 3, combine, 1], np.int64)
-    logistic = np.concatenate([[8.0, -1.0], shift, least])
+    logistic = np.concatenate([[w, -1.0], shift, least])
     return [meta, elements, offsets, query, first_row, items, logistic, *out]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from setnet import SetIndex
 from setnet.engine import greedy_matches
 from setnet.engine.kernels import backend, lanes, reference
-from setnet.engine.query import Examples, Query, Scoring
+from setnet.engine.query import Examples, Matching, Query, Scoring
 from setnet.engine.scan import QueryCodes
 from setnet.errors import InvalidInputError
 from setnet.heads import codec
@@ -29,9 +29,9 @@ scan_plainly: Callable[..., None] = reference.scan
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 
 
-def query_of(rng: np.random.Generator, size: int, dim: int, w: float = 20.0) -> Query:
+def query_of(rng: np.random.Generator, size: int, dim: int, matching: Matching = "greedy") -> Query:
     rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(size)]
-    return Query.of(rows, dim, Logistic(w, -0.3 * w))
+    return Query.of(rows, dim, Logistic(20.0, -6.0), matching=matching)
 
 
 def packed(
@@ -47,13 +47,14 @@ def packed(
 def shares_of(query: Query) -> tuple[float, float, float]:
     """w, threshold and what covers the rounding of similarities, as a search hands them to the scan."""
     logistic = query.logistic
-    return logistic.w, logistic.threshold, 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
+    return query.w, logistic.threshold, 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
 
 
 @compiled
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("matching", ["greedy", "maxsim"])
 @pytest.mark.parametrize("dim", [1, 4, 20, 128])
-def test_scan_of_elements(level: str, size: int, dim: int) -> None:
+def test_scan_of_elements(level: str, size: int, dim: int, matching: Matching) -> None:
     rng = np.random.default_rng(size * 1000 + dim)
     counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
     offsets, elements, layout, slots = packed(rng, counts, dim)
@@ -64,12 +65,13 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     fine, fine_norms = np.empty((len(slots), panels * 4, 16, 4), np.uint8), np.empty(slots.shape, np.uint16)
     reference.pack_codes(elements, 0, dim, slots, False, codes, norms)
     reference.pack_codes(elements, 0, dim, slots, True, fine, fine_norms)
-    query = query_of(rng, size, dim)
+    query = query_of(rng, size, dim, matching)
     used = layout.lane_rows >= 0
     items = layout.lane_rows[used].astype(np.int64)
     sims = query.rows[:, :dim] @ elements.astype(np.float64).T
     best = [sims[:, offsets[item] : offsets[item + 1]].max(axis=1) for item in items]
-    truth = query.logistic.probability(np.stack(best)).sum(axis=1)
+    shares = query.logistic.probability(np.stack(best)) if query.w else np.maximum(best, 0)
+    truth = shares.sum(axis=1)
 
     bounds = []
     for bits in (5, 9):
@@ -91,7 +93,7 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
             least = np.array([above[offsets[item] : offsets[item + 1]].min() for item in items])
             assert (found[used] >= least).all(), "an item is left out whose elements all match"
     wider, tighter = bounds
-    if dim >= 20:
+    if dim >= 20 and query.w:
         assert np.median(tighter - truth) < 0.05 * size, "the bound is too loose to be of use"
         assert (tighter <= wider).mean() > 0.9
 
@@ -174,8 +176,9 @@ def test_pack(precision: str, dim: int) -> None:
 @compiled
 @pytest.mark.parametrize("combine", [0, 1, 2])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("matching", ["greedy", "maxsim"])
 @pytest.mark.parametrize("scoring", [None, Scoring(8.0, (0.25, 0.3, 0.2), (0.1, 0.35, 0.2), (0.4,))])
-def test_evaluate(combine: int, precision: str, scoring: Scoring | None) -> None:
+def test_evaluate(combine: int, precision: str, scoring: Scoring | None, matching: Matching) -> None:
     rng = np.random.default_rng(combine)
     counts = np.array([1, 5, 2, 40, 3, 3, 1])
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -183,14 +186,15 @@ def test_evaluate(combine: int, precision: str, scoring: Scoring | None) -> None
     sizes = [2, 1, 3] if combine else [1, 1, 1]
     groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
     rule = get_args(Examples)[combine]
-    query = Query.of(groups, 10, Logistic(8.0, -2.0), without=[groups[0][:1]], examples=rule, scoring=scoring)
+    query = Query.of(groups, 10, Logistic(8.0, -2.0), without=[groups[0][:1]], examples=rule, scoring=scoring,
+                     matching=matching)  # fmt: skip
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
     results: list[tuple[NDArray[Any], ...]] = []
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
         kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.first_row,
-                         query.combine, query.unwanted, query.logistic.w, query.logistic.b, query.shift,
+                         query.combine, query.unwanted, query.w, query.logistic.b, query.shift,
                          query.least, items, *out)  # fmt: skip
         results.append(out)
     for found, expected in zip(results[1], results[0], strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.engine.kernels import backend, reference
 from setnet.engine.lists import four_bit_codes, write_lists
 from setnet.engine.probe import QueryRows
-from setnet.engine.query import Examples, Query
+from setnet.engine.query import Examples, Query, SearchOptions
 from setnet.engine.segment_file import SegmentFileWriter
 from setnet.heads import Logistic
 
@@ -30,9 +30,9 @@ def make_lists(path: Path, rows: NDArray[Any], offsets: NDArray[np.int64]) -> di
 
 
 @compiled
-@pytest.mark.parametrize("combine", ["aggregate", "mean", "max"])
+@pytest.mark.parametrize("combine", ["aggregate", "mean", "max", "maxsim"])
 @pytest.mark.parametrize("dim", [3, 33, 128, 200])
-def test_candidates_from_lists(level: str, dim: int, combine: Examples, tmp_path: Path) -> None:
+def test_candidates_from_lists(level: str, dim: int, combine: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(dim)
     counts = np.concatenate([rng.integers(0, 7, 900), [90, 40]])
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -42,7 +42,9 @@ def test_candidates_from_lists(level: str, dim: int, combine: Examples, tmp_path
     lists = make_lists(tmp_path, rows, offsets)
     stored = [lists[f"list_{name}"] for name in NAMES]
     groups = [rows[at : at + n] + np.float32(0.01) for at, n in ((3, 2), (50, 1), (700, 3))]
-    query = Query.of(groups, dim, Logistic(20.0, -8.0), examples=combine)
+    how: SearchOptions = {"examples": cast(Examples, combine)}
+    how = {"matching": "maxsim"} if combine == "maxsim" else how
+    query = Query.of(groups, dim, Logistic(20.0, -8.0), **how)
     asked = QueryRows.of(query)
     is_open = rng.random(len(counts)) < 0.6
     for mask, probes, wanted, candidates in ((b"", 4, 30, 20), (is_open, 9, 5, 1000), (b"", 1000, 7, 7)):

@@ -115,7 +115,9 @@ def cases(draw: st.DrawFn) -> Case:
         centres = tuple(rng.uniform(0.4, 0.6, size).round(3).tolist())
         thresholds = tuple(rng.uniform(0.1, 0.6, size).round(3).tolist())
         options["scoring"] = Scoring(15.0, centres, thresholds, (0.5,) * unwanted)
-    if draw(st.booleans()):
+    if draw(st.integers(0, 3)) == 0:
+        options["matching"] = "maxsim"
+    elif draw(st.booleans()):
         options["known"] = {
             f"item {rng.integers(0, ITEMS)}": [
                 KnownPair(int(rng.integers(0, size)), int(rng.integers(0, 3)), bool(rng.random() < 0.5))
@@ -172,6 +174,9 @@ def scores(held: Collection, case: Case) -> dict[str, float]:
                 key[at] = np.inf if known.is_match else -np.inf
                 share[at], is_match[at] = float(known.is_match), known.is_match
         taken: list[tuple[int, int]] = []
+        if options.get("matching") == "maxsim":
+            taken, share = list(enumerate(pair.argmax(axis=1).tolist())), pair
+            key[:] = -np.inf
         while key.max(initial=-np.inf) > -np.inf:
             p, e = (int(i) for i in np.unravel_index(np.argmax(key), key.shape))
             taken.append((p, e))

@@ -62,9 +62,9 @@ def search_lists(
     estimates = np.zeros(len(chosen), np.float32)
     for element, (a, z) in enumerate(pairwise(first_row.tolist())):
         if combine == 1:
-            estimates += _sigmoid(w * (best[:, a:z] + shift[element] - threshold)).mean(axis=1)
+            estimates += _share(w, best[:, a:z] + shift[element], threshold).mean(axis=1)
         else:
-            estimates += _sigmoid(w * (best[:, a:z].max(axis=1) + shift[element] - threshold))
+            estimates += _share(w, best[:, a:z].max(axis=1) + shift[element], threshold)
     order = np.lexsort((chosen, -estimates))[:candidates]
     found[: len(order)], scores[: len(order)] = chosen[order], estimates[order]
     return len(order)
@@ -88,5 +88,8 @@ def _similarities(
     return np.asarray((2 * sums - middle[p]).astype(np.float32) * scale, np.float32)
 
 
-def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(1.0 / (1.0 + np.exp(-z)), np.float32)
+def _share(w: float, similarity: NDArray[Any], threshold: float) -> NDArray[Any]:
+    """Return probabilities, or without a steepness what is positive of similarities."""
+    if not w:
+        return np.maximum(similarity, 0)
+    return np.asarray(1.0 / (1.0 + np.exp(-w * (similarity - threshold))), np.float32)

@@ -67,6 +67,10 @@ def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.where(z >= 0, 1.0, e) / (1.0 + e))
 
 
+def _share(w: float, similarities: NDArray[np.float64], b: float) -> NDArray[np.float64]:
+    return np.asarray(_sigmoid(w * similarities + b)) if w else similarities
+
+
 def evaluate(
     rows: NDArray[Any], half: int, dim: int, offsets: NDArray[np.int64], query: NDArray[np.float64],
     first_row: NDArray[np.int64], combine: int, without: int, w: float, b: float,
@@ -77,7 +81,7 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities.
 
-    ``shift`` is added to the similarities of each query element where they are scored and ordered; ``least``
+    Without a steepness ``w`` a score is the sum of each query element's largest similarity. ``shift`` is added to the similarities of each query element where they are scored and ordered; ``least``
     is the similarity from which each query element, and then each unwanted vector, is matched.
     """
     size = len(first_row) - 1
@@ -89,16 +93,18 @@ def evaluate(
         groups = [sims[a:z] for a, z in pairwise(first_row)]
         if combine == 1:
             rows_of = zip(groups, shift, strict=True)
-            key = np.stack([_sigmoid(w * (g + moved) + b).mean(axis=0) for g, moved in rows_of])
+            key = np.stack([_share(w, g + moved, b).mean(axis=0) for g, moved in rows_of])
             pair = np.stack([g.mean(axis=0) for g in groups])
         else:
             pair = np.stack([g.max(axis=0) for g in groups])
             key = pair + shift[:, None]
         element[i], similarity[i], score[i], similarity_sum[i], matched[i] = -1, 0.0, 0.0, 0.0, 0
-        for p, e in greedy_pairs(key):
+        best = [(p, int(e)) for p, e in enumerate(key.argmax(axis=1))]
+        best.sort(key=lambda pair: -key[pair])
+        for p, e in greedy_pairs(key) if w else best:
             s = pair[p, e]
             element[i, p], similarity[i, p] = e, s
-            score[i] += key[p, e] if combine == 1 else _sigmoid(np.asarray(w * (s + shift[p]) + b))
+            score[i] += key[p, e] if combine == 1 else _share(w, np.asarray(s + shift[p]), b)
             similarity_sum[i] += s
             matched[i] += s >= least[p]
         unmatched[i] = bool((pair < least[:size, None]).all(axis=0).any())
@@ -134,7 +140,7 @@ def scan(
             sums = _looked_up(codes[items], query)
             best = scales[items, None] * (terms[STEP] * sums.astype(np.float32) + terms[SLACK]) + terms[SHIFT]
             out[:, place : place + items.stop - items.start] = (
-                _sigmoid(w * (best - threshold) + inflate) @ belongs
+                _bounded(w, best, threshold, inflate) @ belongs
             ).T
             continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
@@ -165,8 +171,13 @@ def scan(
         if wide:
             best[:] = best.max(axis=0)
         out[:, place : place + LANES] = (
-            _sigmoid(w * (best + terms[SHIFT] - threshold) + inflate) @ belongs
+            _bounded(w, best + terms[SHIFT], threshold, inflate) @ belongs
         ).T
+
+
+def _bounded(w: float, best: NDArray[Any], threshold: float, inflate: float) -> NDArray[Any]:
+    """Return what query elements of these similarities add to a bound."""
+    return _sigmoid(w * (best - threshold) + inflate) if w else np.maximum(best, 0)
 
 
 def from_upper(stored: NDArray[np.uint16]) -> NDArray[np.float32]:

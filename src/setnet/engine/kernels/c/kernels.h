@@ -64,7 +64,7 @@ typedef struct {
   const float *lost;    /* length of what the row's codes leave out */
   const float *least;   /* similarity from which the row is matched */
   const int64_t *owner; /* the query of each row, for scans */
-  float w, threshold, inflate;
+  float w, threshold, inflate; /* see `probability` */
 } Query;
 
 /* Upper bounds of all lanes of n blocks: query i's begin at bounds + i * apart. Items stored row by row, one bit each
@@ -120,6 +120,8 @@ static inline void fetch(const void *rows, int64_t row_bytes, const int64_t *off
   }
 }
 
+#define UNBOUNDED 3e38f /* more than any similarity: also that of a NaN, whose bound must not be missed */
+
 /* exp(x) for |x| <= 80, relative error below 3e-7: 2^n times a polynomial on [-ln2/2, ln2/2]. */
 static inline float quick_exp(float x) {
   float n = (float)(int32_t)(x * 1.44269504f + (x >= 0 ? 0.5f : -0.5f));
@@ -133,8 +135,10 @@ static inline float quick_exp(float x) {
   return u.f;
 }
 
-/* sigmoid(w * (similarity - threshold) + inflate) */
+/* sigmoid(w * (similarity - threshold) + inflate); without a steepness w the similarity itself, where it is above zero:
+ * sums of maxima are linear. */
 static inline float probability(float similarity, float w, float threshold, float inflate) {
+  if (w == 0) return similarity > 0 ? similarity < UNBOUNDED ? similarity : UNBOUNDED : similarity <= 0 ? 0 : UNBOUNDED;
   float z = w * (similarity - threshold) + inflate;
   if (!(z <= 80.0f)) z = 80.0f; /* a NaN too: its bound must not be missed */
   if (z < -80.0f) z = -80.0f;

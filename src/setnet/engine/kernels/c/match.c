@@ -93,7 +93,8 @@ static double sigmoid(double z) {
 }
 
 static double share_of(const QuerySet *q, int64_t p, double s) {
-  return sigmoid(q->w * (s + q->shift[p]) + q->b);
+  s += q->shift[p];
+  return q->w == 0 ? s : sigmoid(q->w * s + q->b);
 }
 
 /* Fold the example similarities of query element p into one pair: `key` orders the greedy matching. */
@@ -166,6 +167,20 @@ static int64_t greedy_pairs(const double *key, int64_t size, int64_t elements, M
   return rounds;
 }
 
+/* Give each query element its most similar element, whoever else has it; in falling order of key, as `greedy_pairs`. */
+static int64_t maxima(const double *key, int64_t size, int64_t elements, Matching *m, int32_t *element) {
+  memset(m->taken, 0, (size_t)elements);
+  for (int64_t p = 0; p < size; p++) {
+    int64_t at = p;
+    const int64_t best = best_free(key + p * elements, elements, m->taken);
+    element[p] = (int32_t)best;
+    for (; at > 0 && key[m->order[at - 1] * elements + element[m->order[at - 1]]] < key[p * elements + best]; at--)
+      m->order[at] = m->order[at - 1];
+    m->order[at] = p;
+  }
+  return size;
+}
+
 int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, int32_t *element) {
   Matching m;
   int failed = make_matching(&m, size, elements);
@@ -175,12 +190,12 @@ int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, 
   return failed ? -1 : 0;
 }
 
-/* Score item i by its greedy pairs; sums run in the order of acceptance, whatever the order of the query. */
+/* Score item i by its pairs; sums run in the order of acceptance, whatever the order of the query. */
 static void match(const QuerySet *q, const double *key, const double *similarity, int64_t elements, Matching *m,
                   int64_t i, Scores *out) {
   double *sims = out->similarity + i * q->size, score = 0, sum = 0;
   int32_t *element = out->element + i * q->size, matched = 0;
-  int64_t pairs = greedy_pairs(key, q->size, elements, m, element);
+  int64_t pairs = (q->w == 0 ? maxima : greedy_pairs)(key, q->size, elements, m, element);
   memset(sims, 0, sizeof(double) * (size_t)q->size);
   for (int64_t at = 0; at < pairs; at++) {
     int64_t who = m->order[at], pair = who * elements + element[who];

@@ -1,4 +1,4 @@
-/* Exact scores of chosen items: float64 dots of the stored vectors, greedy one-to-one matching. */
+/* Exact scores of chosen items: float64 dots of the stored vectors, greedy one-to-one matching or the sum of maxima. */
 #ifndef SETNET_MATCH_H
 #define SETNET_MATCH_H
 
@@ -20,7 +20,7 @@ typedef struct {
   const int64_t *first_row; /* size + 1: rows of each query element's examples */
   int combine;              /* how several examples give one score */
   int64_t without;          /* rows after the query elements': no element of an item may match these */
-  double w, b;
+  double w, b; /* of the logistic; without a steepness w the score is the sum of maxima, of similarities themselves */
   const double *shift; /* size: added to a query element's similarities where they are scored and ordered */
   const double *least; /* size + without: the similarity from which each is matched */
 } QuerySet;

@@ -347,7 +347,7 @@ static PyMethodDef METHODS[] = {
     {"checksum_blocks", py_checksum_blocks, METH_VARARGS, "CRC-32 of each block that some bytes complete."},
     {"collect", py_collect, METH_VARARGS, "Indices whose bound reaches a level."},
     {"damaged_block", py_damaged_block, METH_VARARGS, "Verify blocks; the first one that is damaged, or -1."},
-    {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
+    {"evaluate", py_evaluate, METH_VARARGS, "Exact scores of chosen items."},
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"is_struck", py_is_struck, METH_O, "Whether a part of a watched map could not be read."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},

@@ -23,6 +23,7 @@ NEON float32x4_t exp_neon(float32x4_t x) {
 }
 
 NEON float32x4_t probability_neon(float32x4_t s, const Query *q) {
+  if (q->w == 0) return vmaxnmq_f32(vminnmq_f32(s, vdupq_n_f32(UNBOUNDED)), vdupq_n_f32(0.0f));
   float32x4_t z = vfmaq_n_f32(vdupq_n_f32(q->inflate), vsubq_f32(s, vdupq_n_f32(q->threshold)), q->w);
   z = vmaxnmq_f32(vminnmq_f32(z, vdupq_n_f32(80.0f)), vdupq_n_f32(-80.0f)); /* a NaN becomes 80 */
   return vdivq_f32(vdupq_n_f32(1.0f), vaddq_f32(vdupq_n_f32(1.0f), exp_neon(vnegq_f32(z))));

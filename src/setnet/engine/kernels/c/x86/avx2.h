@@ -31,6 +31,7 @@ AVX2 __m256 exp256(__m256 x) {
 }
 
 AVX2 __m256 probability256(__m256 s, const Query *q) {
+  if (q->w == 0) return _mm256_max_ps(_mm256_min_ps(s, _mm256_set1_ps(UNBOUNDED)), _mm256_setzero_ps());
   __m256 minus_z = _mm256_fnmsub_ps(_mm256_sub_ps(s, _mm256_set1_ps(q->threshold)), _mm256_set1_ps(q->w),
                                     _mm256_set1_ps(q->inflate));
   minus_z = _mm256_max_ps(minus_z, _mm256_set1_ps(-80.0f)); /* of a NaN and another, the other: its bound is high */

@@ -22,6 +22,7 @@ AVX512 __m512 exp512(__m512 x) {
 }
 
 AVX512 __m512 probability512(__m512 s, const Query *q) {
+  if (q->w == 0) return _mm512_max_ps(_mm512_min_ps(s, _mm512_set1_ps(UNBOUNDED)), _mm512_setzero_ps());
   __m512 z = _mm512_fmadd_ps(_mm512_sub_ps(s, _mm512_set1_ps(q->threshold)), _mm512_set1_ps(q->w),
                              _mm512_set1_ps(q->inflate));
   z = _mm512_min_ps(_mm512_max_ps(z, _mm512_set1_ps(-80.0f)), _mm512_set1_ps(80.0f));
