@@ -37,7 +37,7 @@ from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, wr
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Settings, chosen_head
 from setnet.engine.snapshot import Snapshot
-from setnet.engine.writer import LARGEST, check_ids, checked_batch
+from setnet.engine.writer import LARGEST, Attributes, check_ids, checked_batch
 from setnet.errors import InvalidInputError, MissingExtraError, NotAnIndexError, StorageError, VersionError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 from setnet.system import cache_folder, sync_folder
@@ -646,10 +646,10 @@ class Collection:
 
     def add(
         self,
-        ids: Sequence[str],
-        elements: ArrayLike,
-        counts: ArrayLike,
-        attributes: Sequence[Mapping[str, Any] | None] | None = None,
+        ids: Sequence[str] | Mapping[str, ArrayLike],
+        elements: ArrayLike | Sequence[ArrayLike] | None = None,
+        counts: ArrayLike | None = None,
+        attributes: Attributes | None = None,
         set_vectors: ArrayLike | None = None,
         part: Share = WHOLE,
         *,

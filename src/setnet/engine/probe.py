@@ -112,9 +112,9 @@ class QueryRows:
         levels[:, : rows.shape[1]] = np.rint(rows / step[:, None])
         codes = np.ascontiguousarray(levels.reshape(len(rows), -1, 2).swapaxes(1, 2), np.int8)
         half = (step / 2).astype(np.float32)
-        return cls(codes, (15 * levels.sum(axis=1)).astype(np.int32), half,
-                   # a sum of maxima has no matches, of which all would be read
-                   query.row_least.astype(np.float32) / half if query.w else np.full(len(rows), np.inf, np.float32))  # fmt: skip
+        # of matches all are read, but a sum of maxima has none
+        least = query.row_least.astype(np.float32) / half if query.w else np.full_like(half, np.inf)
+        return cls(codes, (15 * levels.sum(axis=1)).astype(np.int32), half, least)
 
     def arguments(self, query: Query) -> tuple[Any, ...]:
         """Return the arguments of the kernel that say what is asked."""

@@ -118,13 +118,15 @@ class SearchOptions(TypedDict, total=False):
         What to do with several examples of a query element: ``"aggregate"`` them into one descriptor (the
         default), or take the ``"mean"`` or ``"max"`` of their scores.
     matching
-        One to one: ``"greedy"`` as in the paper (the default), or ``"optimal"`` (Hungarian) for comparison. Or
+        One to one, ``"greedy"`` as in the paper (the default) or ``"optimal"`` (Hungarian) for comparison; or
         ``"maxsim"``, as in late interaction: the score is the sum of each query element's largest similarity.
     scoring
         Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
         set vectors, which keep theirs.
     known
         By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
+    attributes
+        Whether hits come with the attributes of their items.
     threads
         Number of threads; one per usable core by default.
     """
@@ -141,6 +143,7 @@ class SearchOptions(TypedDict, total=False):
     matching: Matching
     scoring: Scoring | None
     known: Mapping[str, Sequence[KnownPair]] | None
+    attributes: bool
     threads: int | None
 
 
@@ -179,6 +182,7 @@ class Query:
     at_least: int = 0
     only: bool = False
     matching: Matching = "greedy"
+    attributes: bool = False
     threads: int | None = None
     known: Mapping[int, Sequence[KnownPair]] = field(default_factory=dict)
     sets: Query | None = None
@@ -275,7 +279,7 @@ class Query:
         if own_space and not (
             options.get("without") is not None or options.get("at_least") or options.get("only")
         ):
-            return replace(of_sets, sets=of_sets)
+            return replace(of_sets, sets=of_sets, attributes=options.get("attributes", False))
         return replace(cls.of(query, dim, settings.logistic, k, mode, **options), known=pairs, sets=of_sets)
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.conditions import Value
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
 from setnet.engine.probe import ProbePlan, plan_probes
@@ -255,14 +256,17 @@ def _ordered_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(sum(columns[1:], columns[0]))
 
 
-def ranked_items(snapshot: Snapshot, scored: Scored) -> RankedItems:
-    """Return ranked entries with the ids of their items."""
-    ids = [""] * len(scored)
+def ranked_items(snapshot: Snapshot, scored: Scored, query: Query) -> RankedItems:
+    """Return ranked entries with the ids of their items, and their attributes if the query asks for them."""
+    ids, details = [""] * len(scored), [dict[str, Value]()] * (len(scored) * query.attributes)
     for s in set(scored.segment.tolist()):
-        places = np.flatnonzero(scored.segment == s)
-        for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
+        places, segment = np.flatnonzero(scored.segment == s), snapshot.segments[s]
+        for at, name in zip(places.tolist(), segment.ids_of(scored.row[places]), strict=True):
             ids[at] = name
-    return scored.items(ids)
+        found = segment.attributes_of(scored.row[places]) if query.attributes else []
+        for at, values in zip(places.tolist(), found, strict=False):
+            details[at] = values
+    return replace(scored.items(ids), attributes=details)
 
 
 def score_known(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
@@ -387,7 +391,9 @@ def best_items(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> li
     else:
         return _from_lists(snapshot, allowed, queries)
     how: dict[str, Any] = {} if first.mode == "exact" else {"how": "set vectors", "recall": None}
-    return [replace(ranked_items(snapshot, one), **how) for one in found]
+    return [
+        replace(ranked_items(snapshot, one, query), **how) for one, query in zip(found, queries, strict=True)
+    ]
 
 
 def _from_lists(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[RankedItems]:
@@ -436,7 +442,7 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
         found = top.best
     # what was measured holds for elements like those of the index, not for a query that nothing matches
     recall = plan.recall if found.matched.any() else None
-    return replace(ranked_items(snapshot, found), how=plan.how, recall=recall)
+    return replace(ranked_items(snapshot, found, query), how=plan.how, recall=recall)
 
 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:

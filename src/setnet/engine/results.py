@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
@@ -47,21 +47,19 @@ class Hit:
     """An item found, with its score and the pairs that gave it.
 
     ``score`` is the sum over pairs of sigmoid(w s + b): about the number of query elements in the item.
-    ``matches`` holds every pair of the one-to-one matching, in the order of the query; it is empty in
-    ``set`` mode, where elements are not looked at.
+    ``matches`` holds every pair of the matching, in the order of the query; it is empty in ``set`` mode,
+    where elements are not looked at. ``attributes`` are the item's, if the search was asked for them.
     """
 
     id: str
     score: float
     matches: tuple[Match, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit for JSON, its score rounded to six digits."""
-        return {
-            "id": self.id,
-            "score": round(self.score, 6),
-            "matches": [match.to_dict() for match in self.matches],
-        }
+        found = {"id": self.id, "score": round(self.score, 6), "matches": [m.to_dict() for m in self.matches]}
+        return {**found, "attributes": dict(self.attributes)} if self.attributes else found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +81,8 @@ class RankedItems(Sequence[Hit]):
         How they were found, such as ``exact``.
     recall
         The share of exact search's hits that these are expected to be; None where nobody knows.
+    attributes
+        Of each item, if the search was asked for them.
     """
 
     ids: list[str]
@@ -93,6 +93,7 @@ class RankedItems(Sequence[Hit]):
     sums: NDArray[np.float64]
     how: str = "exact"
     recall: float | None = 1.0
+    attributes: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def none(cls, size: int) -> RankedItems:
@@ -137,12 +138,16 @@ class RankedItems(Sequence[Hit]):
 
     def take(self, which: NDArray[np.int64] | slice) -> RankedItems:
         """Return the items at some places."""
-        ids = self.ids[which] if isinstance(which, slice) else [self.ids[i] for i in which.tolist()]
-        return self._with(ids, *(array[which] for array in self._arrays))
+        places = range(len(self))[which] if isinstance(which, slice) else which.tolist()
+        details = [self.attributes[i] for i in places] if self.attributes else ()
+        ids = [self.ids[i] for i in places]
+        return self._with(ids, details, *(array[which] for array in self._arrays))
 
-    def _with(self, ids: list[str], *arrays: NDArray[Any]) -> RankedItems:
+    def _with(
+        self, ids: list[str], details: Sequence[Mapping[str, Any]], *arrays: NDArray[Any]
+    ) -> RankedItems:
         made: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
-        return replace(self, ids=ids, **made)
+        return replace(self, ids=ids, attributes=details, **made)
 
     def first(self, n: int) -> RankedItems:
         """Return the first n items, without the memory of the others."""
@@ -153,18 +158,20 @@ class RankedItems(Sequence[Hit]):
         known = set(self.ids)
         new = others.take(np.array([i for i, name in enumerate(others.ids) if name not in known], np.int64))
         pairs = zip(self._arrays, new._arrays, strict=True)
-        return self._with(self.ids + new.ids, *map(np.concatenate, pairs))
+        details = [*self.attributes, *new.attributes]
+        return self._with(self.ids + new.ids, details, *map(np.concatenate, pairs))
 
     def hits(self, start: int = 0, stop: int | None = None) -> list[Hit]:
         """Return the items from `start` to before `stop` as hits."""
         part = slice(start, stop)
-        ids, scores, elements = self.ids[part], self.scores[part].tolist(), self.elements[part]
-        if not (elements >= 0).any():  # by set vectors: no elements were looked at
-            return [Hit(name, score, ()) for name, score in zip(ids, scores, strict=True)]
-        similarities = self.similarities[part].tolist()
+        details: Iterable[Mapping[str, Any]] = self.attributes[part] or ({} for _ in self.ids[part])
+        arrays = (self.scores, self.elements, self.similarities)
+        scores, elements, similarities = (array[part].tolist() for array in arrays)
         return [
-            Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
-            for name, score, pairs, s in zip(ids, scores, elements.tolist(), similarities, strict=True)
+            Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0), own)
+            for name, score, pairs, s, own in zip(
+                self.ids[part], scores, elements, similarities, details, strict=True
+            )
         ]
 
 

@@ -1,9 +1,12 @@
-"""What an index holds and what it costs on disk."""
+"""`SetIndex`: sets of vectors on disk, added, changed and searched."""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -21,9 +24,9 @@ from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
 from setnet.engine.scan import Allowed
-from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
+from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, chosen_head, head_named, whole
 from setnet.engine.snapshot import Snapshot
-from setnet.engine.writer import IndexEditor, Writer
+from setnet.engine.writer import Attributes, IndexEditor, Writer
 from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 
@@ -38,6 +41,12 @@ def stats_of(reader: IndexReader) -> Stats:
         bytes_by_file=reader.file_sizes(), dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
         set_dim=sets.dim, set_bits=sets.bits, kernels=backend.level(),
     )  # fmt: skip
+
+
+def _remove_own(folder: str, process: int) -> None:
+    """Remove the folder of an index in memory, unless a fork has inherited it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class SetIndex:
@@ -55,12 +64,16 @@ class SetIndex:
     >>> index.add(["party", "office"], np.stack([dress, bag, shoe, bag]), counts=[2, 2])
     >>> [hit.id for hit in index.search(np.stack([dress, bag]), k=2)]
     ['party', 'office']
+    >>> index
+    SetIndex('/.../outfits', dim=3, 2 items)
     >>> index.close()
     """
 
     def __init__(self, path: str | Path, read_only: bool, head: Aggregator | None) -> None:
         """Use `create` or `open` instead."""
         self.path, self.read_only = Path(path), read_only
+        self._address = os.fspath(path) if is_collection(path) else os.path.abspath(path)
+        self._remove: Callable[[], object] | None = None  # of an index in memory
         writer = None if read_only else Writer(self.path)
         try:
             reader = CollectionReader if is_collection(path) else IndexReader
@@ -135,6 +148,52 @@ class SetIndex:
         with storage_errors(root):
             return cls(path if remote else root, read_only or remote, head)
 
+    @classmethod
+    def open_or_create(cls, path: str | Path, dim: int, **options: Unpack[IndexOptions]) -> SetIndex:
+        """Open an index for writing, or `create` it where there is none; one of other settings is an error.
+
+        >>> path = tempfile.mkdtemp() + "/outfits"
+        >>> SetIndex.open_or_create(path, dim=3).close()
+        >>> SetIndex.open_or_create(path, dim=4)
+        Traceback (most recent call last):
+        setnet.errors.InvalidInputError: /.../outfits was made with dim=3, not 4: open it with SetIndex.open
+        """
+        root = Path(path)
+        if not root.exists() or not any(root.iterdir()):
+            return cls.create(root, dim, **options)
+        index = cls.open(root, head=options.get("head"))
+        for name, value in {"dim": dim, **options}.items():
+            if name not in ("dim", "precision", "logistic"):
+                continue
+            found = index.logistic if name == "logistic" else getattr(index.shape, name)
+            if found not in (value, Logistic(*value) if isinstance(value, tuple) else value):
+                index.close()
+                raise InvalidInputError(
+                    f"{root} was made with {name}={found!r}, not {value!r}: open it with SetIndex.open"
+                )
+        return index
+
+    @classmethod
+    def in_memory(cls, dim: int, **options: Unpack[IndexOptions]) -> SetIndex:
+        """Make an index that is gone when it is closed; the parameters are those of `create`.
+
+        It is a folder in the system's memory (``/dev/shm``), of temporary files where there is none.
+
+        >>> with SetIndex.in_memory(dim=3) as index:
+        ...     index.add({"party": np.eye(3)[:2]})
+        ...     len(index)
+        1
+        """
+        memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made
+        folder = tempfile.mkdtemp(prefix="setnet-", dir=memory if os.access(memory, os.W_OK) else None)
+        try:
+            index = cls.create(Path(folder, "index"), dim, **options)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        index._remove = weakref.finalize(index, _remove_own, folder, os.getpid())
+        return index
+
     @staticmethod
     def destroy(path: str | Path) -> None:
         """Delete an index and all its files; refuses a folder that is none."""
@@ -180,6 +239,16 @@ class SetIndex:
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""
         (self._editor or self._reader).close()
+        if self._remove:
+            self._remove()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._reader.closed else f"dim={self.shape.dim}, {len(self)} items"
+        return f"SetIndex({self._address!r}, {state}{', read-only' * self.read_only})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the address alone: whoever loads it opens the index there, for reading."""
+        return SetIndex.open, (self._address, True)
 
     def __enter__(self) -> SetIndex:
         return self
@@ -212,10 +281,10 @@ class SetIndex:
     @own_errors
     def add(
         self,
-        ids: Sequence[str],
-        elements: ArrayLike,
-        counts: ArrayLike,
-        attributes: Sequence[Mapping[str, Any] | None] | None = None,
+        ids: Sequence[str] | Mapping[str, ArrayLike],
+        elements: ArrayLike | Sequence[ArrayLike] | None = None,
+        counts: ArrayLike | None = None,
+        attributes: Attributes | None = None,
         set_vectors: ArrayLike | None = None,
     ) -> None:
         """Add items, or replace those whose id is stored already: all of them or, on any error, none.
@@ -223,23 +292,55 @@ class SetIndex:
         Parameters
         ----------
         ids
-            One string per item, at most 512 bytes, no two the same.
+            One string per item, at most 512 bytes, no two the same; or a mapping from ids to elements.
         elements
-            (sum(counts), dim): the elements of all items, one item after another; stored as given, so
-            normalise them if similarities shall be cosines.
+            An (n, dim) array per item; or, with ``counts``, one array of all items' elements, one item after
+            another. They are stored as given: normalise them if similarities shall be cosines.
         counts
             Number of elements of each item; 0 is allowed, such an item is stored and never found.
         attributes
-            A mapping per item, for conditions: strings, numbers or None.
+            A mapping per item, in the order of ids or by id, for conditions: strings, numbers or None.
         set_vectors
             (len(ids), set_dim) when the caller makes them; otherwise the head does.
+
+        Examples
+        --------
+        >>> index = SetIndex.in_memory(dim=3)
+        >>> index.add({"party": np.eye(3)[:2], "office": np.eye(3)[1:]}, attributes={"party": {"year": 2019}})
+        >>> index.add(["beach"], [np.eye(3)[:1]])
+        >>> index["party"]
+        Item(id='party', elements=2, attributes={'year': 2019})
         """
         self._writable().add(ids, elements, counts, attributes, set_vectors)
 
     @own_errors
-    def delete(self, ids: Sequence[str]) -> None:
-        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
-        self._writable().delete(ids)
+    def update(self, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Change attributes of items, by id: those given are set, or removed where None; others stay.
+
+        The items are stored again, as all that is on disk stays as it is.
+
+        >>> with SetIndex.in_memory(dim=3) as index:
+        ...     index.add({"party": np.eye(3)[:2]}, attributes={"party": {"year": 2019, "place": "Rome"}})
+        ...     index.update({"party": {"year": 2020, "place": None}})
+        ...     index["party"].attributes
+        {'year': 2020}
+        """
+        self._writable().update(attributes)
+
+    @own_errors
+    def delete(self, ids: Sequence[str] | None = None, *, where: Mapping[str, Any] | None = None) -> int:
+        """Delete items by their ids, or all that meet conditions as in `search`; return how many.
+
+        An id that is not stored is an error, and then nothing is deleted.
+
+        >>> with SetIndex.in_memory(dim=3) as index:
+        ...     index.add({"a": np.eye(3)[:1], "b": np.eye(3)}, attributes={"b": {"year": 2019}})
+        ...     index.delete(where={"year": {"<": 2020}}), "a" in index, "b" in index
+        (1, True, False)
+        """
+        if (ids is None) == (not where):
+            raise InvalidInputError("delete takes ids, or conditions as where=, and one of the two")
+        return self._writable().delete(ids, where)
 
     @own_errors
     def compact(self, lists: bool | None = None) -> None:
@@ -317,7 +418,7 @@ class SetIndex:
         rows = snapshot.find(self._reader.seqs_of(ids))
         with_elements = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in rows]
         with snapshot.intact():
-            return ranked_items(snapshot, best_of(snapshot, with_elements, asked))
+            return ranked_items(snapshot, best_of(snapshot, with_elements, asked), asked)
 
     def _view(self, options: SearchOptions) -> tuple[Snapshot, Allowed]:
         """Return the latest snapshot, and which rows satisfy the conditions on attributes."""
@@ -340,6 +441,17 @@ class SetIndex:
     @own_errors
     def __contains__(self, item: object) -> bool:
         return bool(self._reader.known_seqs([item] if isinstance(item, str) else []))
+
+    @own_errors
+    def __getitem__(self, item: str) -> Item:
+        """Return an item with its attributes; `elements` has its vectors."""
+        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+        for s, rows in snapshot.find(seqs):
+            return snapshot.items_of(s, rows)[0]
+        raise InvalidInputError(f"id {item!r} is not in the index")
+
+    def __iter__(self) -> Iterator[Item]:
+        return self.items()
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,17 @@ class Shape:
     dim: int
     precision: str
     sets: SetSpec | None
+
+
+class IndexOptions(TypedDict, total=False):
+    """The keywords of `setnet.engine.SetIndex.create`, which says what each means."""
+
+    precision: str
+    logistic: tuple[float, float] | Logistic
+    head: Aggregator | str | None
+    set_dim: int | None
+    set_bits: int
+    set_logistic: tuple[float, float] | Logistic | None
 
 
 PRECISIONS = ("float32", "float16")

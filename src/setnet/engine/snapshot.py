@@ -178,13 +178,17 @@ class Snapshot:
 
     def items(self) -> Iterator[Item]:
         """Yield all living items in the order of segments and rows, a chunk of them in memory at a time."""
-        for s, segment in enumerate(self.segments):
+        for s in range(len(self.segments)):
             rows = self.alive(s)
             for at in range(0, len(rows), 1024):
-                part = rows[at : at + 1024]
-                with self.intact():
-                    ids, values = segment.ids_of(part), segment.attributes_of(part)
-                yield from map(Item, ids, segment.counts[part].tolist(), values)
+                yield from self.items_of(s, rows[at : at + 1024])
+
+    def items_of(self, s: int, rows: NDArray[np.int64]) -> list[Item]:
+        """Return items by segment and rows."""
+        segment = self.segments[s]
+        with self.intact():
+            ids, values = segment.ids_of(rows), segment.attributes_of(rows)
+        return list(map(Item, ids, segment.counts[rows].tolist(), values))
 
     def contents(self) -> Contents:
         """Return ids, counts and elements of all living items, in the order of segments and rows."""

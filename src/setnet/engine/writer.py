@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,25 +63,41 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     return list(ids)
 
 
+# of each item: in the order of ids, or by id
+Attributes = Sequence[Mapping[str, Any] | None] | Mapping[str, Mapping[str, Any] | None]
+
+
 def checked_batch(
-    ids: Sequence[str],
-    elements: ArrayLike,
-    counts: ArrayLike,
-    attributes: Sequence[Mapping[str, Any] | None] | None,
+    ids: Sequence[str] | Mapping[str, ArrayLike],
+    elements: ArrayLike | Sequence[ArrayLike] | None,
+    counts: ArrayLike | None,
+    attributes: Attributes | None,
     set_vectors: ArrayLike | None,
     shape: Shape,
     head: Aggregator | None,
 ) -> Batch:
     """Return the rows to store; their sequence numbers are still unset."""
-    names = check_ids(ids)
+    if isinstance(ids, Mapping):
+        if elements is not None or counts is not None:
+            raise InvalidInputError(
+                "a mapping of ids has the elements already: leave elements and counts out"
+            )
+        elements = list(ids.values())
+    names = check_ids(list(ids) if isinstance(ids, Mapping) else ids)
     if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(i for i in names if i in seen or seen.add(i))  # type: ignore[func-returns-value]
         raise InvalidInputError(f"id {twice!r} is given twice in one call")
+    if counts is None:
+        elements, counts = _one_by_one(elements, names, shape.dim)
     sizes = _counts(counts, names)
-    rows = _elements(elements, shape, int(sizes.sum()))
+    rows = _elements(cast(ArrayLike, elements), shape, int(sizes.sum()))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     details: list[dict[str, Value]] = []
+    if isinstance(attributes, Mapping):
+        if strange := attributes.keys() - set(names):
+            raise InvalidInputError(f"attributes given for {min(strange)!r}, which is none of the ids")
+        attributes = [attributes.get(i) for i in names]
     if attributes is not None:
         if len(attributes) != len(names):
             raise InvalidInputError(f"{len(attributes)} attribute mappings given for {len(names)} ids")
@@ -89,6 +105,18 @@ def checked_batch(
     codes, scales = _sets(set_vectors, rows, sizes, shape, head, names)
     columns = columns_of(details)
     return Batch(names, np.empty(len(names), np.int64), sizes, offsets, rows, columns, codes, scales)
+
+
+def _one_by_one(given: Any, ids: list[str], dim: int) -> tuple[NDArray[Any], list[int]]:
+    """Return the elements of items given an array each, one item after another, and how many each has."""
+    if not isinstance(given, (Sequence, np.ndarray)) or len(given) != len(ids):
+        raise InvalidInputError(f"elements must be an array for each of {len(ids)} ids, or counts= be given")
+    rows = [np.asarray(one) for one in given]
+    rows = [np.atleast_2d(one) if one.size else np.empty((0, dim), np.float32) for one in rows]
+    for i, one in zip(ids, rows, strict=True):
+        if one.ndim != 2 or one.shape[1] != dim:
+            raise InvalidInputError(f"elements of id {i!r} have shape {one.shape}: (n, {dim}) is expected")
+    return np.concatenate([np.empty((0, dim), np.float16), *rows]), [len(one) for one in rows]
 
 
 def _counts(counts: ArrayLike, ids: list[str]) -> NDArray[np.int64]:
@@ -469,10 +497,10 @@ class IndexEditor:
 
     def add(
         self,
-        ids: Sequence[str],
-        elements: ArrayLike,
-        counts: ArrayLike,
-        attributes: Sequence[Mapping[str, Any] | None] | None,
+        ids: Sequence[str] | Mapping[str, ArrayLike],
+        elements: ArrayLike | Sequence[ArrayLike] | None,
+        counts: ArrayLike | None,
+        attributes: Attributes | None,
         set_vectors: ArrayLike | None,
     ) -> None:
         """Add items, or replace those whose id is stored already."""
@@ -537,12 +565,43 @@ class IndexEditor:
             raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
         self.writer.change_settings(settings.with_given_sets(shape[1]).meta())
 
-    def delete(self, ids: Sequence[str]) -> None:
-        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+    def update(self, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Store items again with other attributes."""
         with self._one_at_a_time:
-            seqs = self._reader.seqs_of(check_ids(ids), ": nothing was deleted")
+            seqs = self._reader.seqs_of(check_ids(list(attributes)), ": nothing was changed")
+            snapshot = self._reader.snapshot()
+            parts = [(snapshot.segments[s], rows) for s, rows in snapshot.find(seqs)]
+            if not parts:
+                return
+            sizes = np.concatenate([segment.counts[rows] for segment, rows in parts])
+            ids = [name for segment, rows in parts for name in segment.ids_of(rows)]
+            before = [values for segment, rows in parts for values in segment.attributes_of(rows)]
+            details = [
+                valid_attributes({**values, **attributes[name]}, name)
+                for name, values in zip(ids, before, strict=True)
+            ]
+            sets = [segment.sets_of(rows) for segment, rows in parts]
+            elements = np.concatenate([segment.elements_of(rows) for segment, rows in parts])
+            codes, scales = (np.concatenate(of_sets) for of_sets in zip(*sets, strict=True))
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+            columns = columns_of(details)
+            batch = Batch(ids, np.empty(len(ids), np.int64), sizes, offsets, elements, columns, codes, scales)
+            self.writer.add(batch, snapshot)
+            self._merge_small()
+
+    def delete(self, ids: Sequence[str] | None, where: Mapping[str, Any] | None) -> int:
+        """Delete items by id or condition; return how many."""
+        with self._one_at_a_time:
+            snapshot, allowed = self._reader.view(where)
+            if ids is not None:
+                seqs = self._reader.seqs_of(check_ids(ids), ": nothing was deleted")
+            else:
+                chosen = [(s, snapshot.alive(s)) for s in range(len(snapshot.segments))]
+                held = [snapshot.segments[s].seq[rows[allowed[s][rows]]] for s, rows in chosen if allowed]
+                seqs = np.concatenate([np.empty(0, np.int64), *held])
             if len(seqs):
-                self.writer.delete(seqs, self._reader.snapshot())
+                self.writer.delete(seqs, snapshot)
+            return len(seqs)
 
     def compact(self, lists: bool | None) -> None:
         """Merge segments into as few as can be and drop deleted items from the disk, for good."""

@@ -49,9 +49,10 @@ def small_index(path: Path) -> None:
             index.add([name], ROWS[:2], [2], attributes=[{"n": 1}])
 
 
-CHANGES: dict[str, Callable[[SetIndex], None]] = {
+CHANGES: dict[str, Callable[[SetIndex], object]] = {
     "add": lambda index: index.add(["new"], ROWS[2:], [2]),
     "upsert": lambda index: index.add(["a"], ROWS[2:], [2]),
+    "update": lambda index: index.update({"b": {"n": 2}}),
     "delete": lambda index: index.delete(["c"]),
     "compact": lambda index: index.compact(),
 }

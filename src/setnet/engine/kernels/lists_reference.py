@@ -91,5 +91,5 @@ def _similarities(
 def _share(w: float, similarity: NDArray[Any], threshold: float) -> NDArray[Any]:
     """Return probabilities, or without a steepness what is positive of similarities."""
     if not w:
-        return np.maximum(similarity, 0)
+        return np.asarray(np.maximum(similarity, 0))
     return np.asarray(1.0 / (1.0 + np.exp(-w * (similarity - threshold))), np.float32)

@@ -81,8 +81,9 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities.
 
-    Without a steepness ``w`` a score is the sum of each query element's largest similarity. ``shift`` is added to the similarities of each query element where they are scored and ordered; ``least``
-    is the similarity from which each query element, and then each unwanted vector, is matched.
+    Without a steepness ``w`` a score is the sum of the largest similarities. ``shift`` is added
+    to the similarities of each query element where they are scored and ordered; ``least`` is the similarity
+    from which each query element, and then each unwanted vector, is matched.
     """
     size = len(first_row) - 1
     wanted = query[: first_row[-1], :dim]
@@ -170,9 +171,7 @@ def scan(
         best = similarity.max(axis=0)
         if wide:
             best[:] = best.max(axis=0)
-        out[:, place : place + LANES] = (
-            _bounded(w, best + terms[SHIFT], threshold, inflate) @ belongs
-        ).T
+        out[:, place : place + LANES] = (_bounded(w, best + terms[SHIFT], threshold, inflate) @ belongs).T
 
 
 def _bounded(w: float, best: NDArray[Any], threshold: float, inflate: float) -> NDArray[Any]:
