@@ -140,16 +140,6 @@ def restrict_access(paths: Iterable[Path], *, group_readable: bool) -> list[Path
     return opened
 
 
-def login_name() -> str:
-    """Return what the user of this process is called; "somebody" where the system does not say."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "somebody"
-
-
 def data_folder() -> Path:
     """Return the folder for this user's libraries."""
     from platformdirs import user_data_path  # slow to import, and a search needs no folder of the user's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,7 @@ def export(call: Call, file: Annotated[Path, argument("FILE.npz")]) -> Result:
     written = call.library.photos.export(file)
     descriptors, photos = pluralise(written.faces, "descriptor"), pluralise(written.photos, "photo")
     text = f"{display_path(file)}: {descriptors} of {photos}, {written.labelled:,} labelled"
-    return Result({"file": file} | written.to_dict(), text)
+    return Result({"file": file} | asdict(written), text)
 
 
 @command(app, library=False)

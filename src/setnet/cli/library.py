@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,7 +115,7 @@ def backup(
     done = call.library.backup(dest)
     people = pluralise(done.people, "person", "people")
     text = f"{pluralise(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
-    return Result({"backup": str(dest)} | done.to_dict(), f"{display_path(dest)}: {text}")
+    return Result({"backup": dest} | asdict(done), f"{display_path(dest)}: {text}")
 
 
 @command(app)
@@ -131,7 +132,7 @@ def restore(
     done = Library.restore(backup, call.place, replace)
     people = pluralise(done.people, "person", "people")
     text = f"{display_path(call.place)}: {pluralise(done.photos, 'photo')} and {people}"
-    return Result({"library": str(call.place)} | done.to_dict(), text)
+    return Result({"library": call.place} | asdict(done), text)
 
 
 @command(app)

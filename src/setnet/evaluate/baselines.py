@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from setnet.engine import Hit, Match, greedy_matches
 from setnet.engine.query import merged as merged_examples
-from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.stress_trial import probability_in_place
 from setnet.evaluate.worlds import World
 from setnet.heads import Aggregator, Logistic, unit
@@ -69,7 +68,6 @@ def _best(scores: Floats, items: NDArray[np.int64] | None, k: int) -> NDArray[np
     return top if items is None else items[top]
 
 
-EXAMPLE_LIMIT = 10
 _ROWS = 16384  # elements compared at once
 
 _Tags = dict[int, tuple[int, float]]  # of one name: item to element and similarity
@@ -78,19 +76,13 @@ _Tags = dict[int, tuple[int, float]]  # of one name: item to element and similar
 class PreTags:
     """Which items hold which names of a gallery: known people are recognised once, and found by name.
 
-    Quick and small, and blind to whoever is not in the gallery.
-
-    Each name has up to ten examples, merged into one descriptor. An element is tagged with the one name it
-    resembles most when sigmoid(w s + b) reaches ``threshold``.
+    Quick and small, and blind to whoever is not in the gallery. The examples of each name are merged into one
+    descriptor; an element is tagged with the one name it resembles most if that is a match.
     """
 
-    def __init__(self, gallery: Mapping[str, ArrayLike], logistic: Logistic, threshold: float = 0.5) -> None:
-        if not gallery:
-            raise InvalidInputError("the gallery is empty: give at least one name with its examples")
-        if not 0 < threshold < 1:
-            raise InvalidInputError(f"threshold {threshold} must lie between 0 and 1: it is a probability")
-        self._least = (np.log(threshold / (1 - threshold)) - logistic.b) / logistic.w
-        self._gallery = np.concatenate([_descriptor(name, rows) for name, rows in gallery.items()])
+    def __init__(self, gallery: Mapping[str, Floats], logistic: Logistic) -> None:
+        self._threshold = logistic.threshold
+        self._gallery = np.concatenate([merged_examples(rows) for rows in gallery.values()])
         self._tags: dict[str, _Tags] = {name: {} for name in gallery}
         self._ids: list[str] = []
 
@@ -109,7 +101,7 @@ class PreTags:
             similarities = elements[at : at + _ROWS] @ self._gallery.T
             who = similarities.argmax(axis=1)
             best = similarities[np.arange(len(who)), who]
-            for row in np.flatnonzero(best >= self._least).tolist():
+            for row in np.flatnonzero(best >= self._threshold).tolist():
                 tags, item = self._tags[names[who[row]]], first + int(owner[at + row])
                 if item not in tags or tags[item][1] < best[row]:
                     tags[item] = int(place[at + row]), float(best[row])
@@ -121,8 +113,6 @@ class PreTags:
         """
         found: dict[int, list[Match]] = {}
         for position, name in enumerate(names):
-            if name not in self._tags:
-                raise choice_error("tag", name, sorted(self._tags)[:20])
             for item, (element, similarity) in self._tags[name].items():
                 found.setdefault(item, []).append(Match(position, element, similarity))
         ranked = sorted(found, key=lambda item: (-len(found[item]), -_sum(found[item]), item))
@@ -131,10 +121,3 @@ class PreTags:
 
 def _sum(matches: Sequence[Match]) -> float:
     return sum(match.similarity for match in matches)
-
-
-def _descriptor(name: str, examples: ArrayLike) -> NDArray[np.float32]:
-    rows = np.atleast_2d(np.asarray(examples, dtype=np.float32))
-    if len(rows) > EXAMPLE_LIMIT:
-        raise InvalidInputError(f"{len(rows)} examples of {name!r}: at most {EXAMPLE_LIMIT} are used")
-    return merged_examples(rows)

@@ -192,7 +192,7 @@ class Methods:
         if name == "mean +W":
             return Whitened(Mean(dim), self.whitening, "before")
         if name in ("memory", "muvera"):
-            return _untrained(name, dim)
+            return _in_torch(name, dim)
         base = name.removesuffix(" +W after")
         inner: Aggregator
         if base == "mean":
@@ -200,7 +200,7 @@ class Methods:
         elif base == "gm per dim":
             inner = self._learned_mean
         elif base.startswith("gm"):
-            inner = _generalised_mean(dim, signed="signed" in base)
+            inner = _in_torch(base, dim)
         else:
             inner = load_head(base)
             self._fits(inner)
@@ -227,22 +227,18 @@ class Methods:
             )
 
 
-def _untrained(name: str, dim: int) -> Aggregator:
+def _in_torch(name: str, dim: int) -> Aggregator:
+    """Return a baseline that runs in torch: it has nothing to train."""
     from setnet.train import NetworkAggregator, SetNetwork
+    from setnet.train.aggregators import GeneralisedMean
     from setnet.train.backbones import Descriptors
     from setnet.train.network import make_aggregator
 
     backbone = Descriptors(dim)
+    if name.startswith("gm"):
+        mean = GeneralisedMean(dim, p=PAPER_P, signed="signed" in name)
+        return NetworkAggregator(SetNetwork(backbone, mean), f"gm-{PAPER_P:g}")
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
-
-
-def _generalised_mean(dim: int, signed: bool) -> Aggregator:
-    from setnet.train import NetworkAggregator, SetNetwork
-    from setnet.train.aggregators import GeneralisedMean
-    from setnet.train.backbones import Descriptors
-
-    mean = GeneralisedMean(dim, p=PAPER_P, signed=signed)
-    return NetworkAggregator(SetNetwork(Descriptors(dim), mean), f"gm-{PAPER_P:g}")
 
 
 def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = 1000) -> NetworkAggregator:

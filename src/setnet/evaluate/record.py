@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from setnet import __version__
-from setnet.durable import storage_errors
+from setnet.durable import replace_file, storage_errors
 from setnet.engine import kernel_level
 from setnet.errors import InvalidInputError
 from setnet.system import peak_memory, usable_cores
@@ -237,11 +237,10 @@ class Run:
         """Write the file, whole or not at all."""
         if self.path is None:
             return
-        part = self.path.with_name(self.path.name + ".part")
+        text = json.dumps(self.record().as_json(), default=_plain)
         with storage_errors(self.path, "cannot write "):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self.record().as_json(), default=_plain), encoding="utf-8")
-            os.replace(part, self.path)
+            replace_file(self.path, text.encode(), mode=0o666)
 
 
 def read_record(path: Path) -> Record:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
 from contextlib import suppress
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from setnet.durable import replace_file
 from setnet.errors import ModelError, choice_error
 from setnet.faces.cascade import Cascade
 from setnet.faces.descriptor import Descriptor
@@ -171,15 +171,9 @@ def _start(model: bytes | str, whole_photos: bool, providers: list[str]) -> Any:
 def _keep(place: Path, model: bytes) -> None:
     """Store an adapted model under its name at once, whichever of several processes comes first."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=place.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(model)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, place)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    own = place.with_name(f"{os.getpid()}-{place.name}")
+    replace_file(own, model)
+    own.replace(place)
 
 
 _ROLES = {  # the files each kind of detector needs

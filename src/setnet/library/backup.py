@@ -18,7 +18,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -164,10 +164,6 @@ class LibraryBackup:
     copied_segments: int
     kept_segments: int
     copied_bytes: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
 
 
 def back_up(database: Database, index: SetIndex, to: Path) -> LibraryBackup:

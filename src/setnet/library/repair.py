@@ -12,9 +12,9 @@ import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from setnet.durable import copy_file_elsewhere, transaction
 from setnet.engine import Item, SetIndex
@@ -76,10 +76,6 @@ class LibraryRepair:
     to_read: int
     lost: tuple[str, ...]
     folders: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return asdict(self)
 
 
 def repair(library: Path) -> LibraryRepair:
