@@ -47,17 +47,13 @@ def test_no_copies_are_the_exit_status_1(folder: Path) -> None:
     assert "no copies found" in done.stderr
 
 
-@pytest.mark.parametrize("suffix", ["png", "html"])
-def test_a_sheet_shows_the_groups(suffix: str, folder: Path, tmp_path: Path) -> None:
-    sheet = tmp_path / f"sheet.{suffix}"
+def test_a_sheet_shows_the_groups(folder: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.html"
     done = CliRunner().invoke(app, ["duplicates", str(folder), "--workers", "0", "--sheet", str(sheet)])
     assert done.exit_code == 0, done.output
-    if suffix == "png":
-        assert min(Image.open(sheet).size) > 300
-    else:
-        page = sheet.read_text()
-        assert page.count("<figure>") == 2
-        assert "a copy.jpg" in page
+    page = sheet.read_text()
+    assert page.count("<figure>") == 2
+    assert "a copy.jpg" in page
 
 
 def test_wrong_use_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:

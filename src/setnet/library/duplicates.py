@@ -12,7 +12,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -37,7 +37,6 @@ from setnet.system import usable_cores
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
-    from setnet.sandbox import Limits
 
 T = TypeVar("T", bound=Hashable)
 
@@ -102,21 +101,6 @@ class DuplicateGroup:
         """Return the group of these photos, given with their numbers of pixels."""
         ordered = sorted(pixels, key=lambda path: (-pixels[path], path))
         return cls(tuple(ordered), tuple(pixels[path] for path in ordered))
-
-
-def merge_groups(groups: Iterable[DuplicateGroup]) -> list[DuplicateGroup]:
-    """Return groups that share no photo: those that do are merged, directly or through others.
-
-    The groups are in the order of the paths of their first photos, whatever the order they are given in.
-    """
-    sets = DisjointSets[Path]()
-    pixels: dict[Path, int] = {}
-    for group in groups:
-        pixels.update(zip(group.photos, group.pixels, strict=True))
-        for photo in group.photos:
-            sets.link(group.photos[0], photo)
-    merged = [DuplicateGroup.of({path: pixels[path] for path in paths}) for paths in sets.groups()]
-    return sorted(merged, key=lambda group: group.photos[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,9 +224,7 @@ class Candidate:
     mirrored: bool
 
 
-def find_candidates(
-    vlads: Floats, progress: OnProgress | None = None, floor: float = FLOOR
-) -> list[Candidate]:
+def find_candidates(vlads: Floats, progress: OnProgress | None = None) -> list[Candidate]:
     """Return the pairs of photos whose (n, 2, dim) VLADs are near each other, the most similar first."""
     count = len(vlads)
     both = np.ascontiguousarray(vlads.swapaxes(0, 1).reshape(2 * count, -1))  # photos, then mirrored ones
@@ -252,7 +234,7 @@ def find_candidates(
             progress("comparing", done, total)
 
     near = nearest_neighbours(
-        both, _MAX_NEIGHBOURS, floor, exact=_EXACT_PHOTOS, probes=_PROBES, progress=told
+        both, _MAX_NEIGHBOURS, FLOOR, exact=_EXACT_PHOTOS, probes=_PROBES, progress=told
     )
     found: dict[tuple[int, int, bool], float] = {}
     entries = zip(near.row.tolist(), near.other.tolist(), near.similarity.tolist(), strict=True)
@@ -260,7 +242,7 @@ def find_candidates(
         one, two = sorted((row % count, other % count))
         if one != two:  # a symmetrical photo is its own mirror image
             pair = one, two, (row < count) != (other < count)
-            found[pair] = max(similarity, found.get(pair, floor))
+            found[pair] = max(similarity, found.get(pair, FLOOR))
     return sorted(Candidate(-similarity, *pair) for pair, similarity in found.items())
 
 
@@ -291,10 +273,6 @@ class PhotoPairs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the processes."""
         self._pool.close()
 
     def described(self, paths: Iterable[bytes]) -> Iterator[DescribedPhoto | None]:
@@ -342,10 +320,9 @@ def _photo_from(path: bytes, reply: Message) -> DescribedPhoto | str:
 
 
 AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
-_BATCH = 256  # photos that are given to `on_described` together
+_BATCH = 256  # photos that are stored together
 
 OnFailure = Callable[[Path, str], None]
-OnDescribed = Callable[[Sequence[DescribedPhoto]], None]
 
 
 def find_duplicates(
@@ -388,8 +365,6 @@ def group_duplicates(
     known: Mapping[bytes, DescribedPhoto] | None = None,
     alike: Iterable[tuple[bytes, bytes]] = (),
     cache: PhotoCache | None = None,
-    on_described: OnDescribed | None = None,
-    pairs: PhotoPairs | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
     on_failure: OnFailure | None = None,
@@ -405,10 +380,6 @@ def group_duplicates(
         Further pairs of photos to compare, both ways round.
     cache
         Where what is computed is kept.
-    on_described
-        Called with a few hundred photos at a time that were read.
-    pairs
-        What reads photos, for many calls one after another: `workers`, `on_failure` and `limits` are its own.
     """
 
     def failed(path: bytes, reason: str) -> None:
@@ -419,18 +390,19 @@ def group_duplicates(
     described = dict(known or {})
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
-    with nullcontext(pairs) if pairs is not None else PhotoPairs(count, failed, limits) as reader:
-        keep = on_described or (cache.store if cache is not None else lambda photos: None)
-        _describe(reader, unread, described, say, keep)
+    with PhotoPairs(count, failed, limits) as reader:
+        _describe(reader, unread, described, say, cache)
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
         found = dict.fromkeys([*_near(photos, say), *_both_ways(alike, described)])
         _link(sets, reader, _by_component(found), {p.path: p.hash for p in photos}, cache, say)
     pixels = {photo.path: photo.pixels for photo in photos}
-    groups = (group for group in sets.groups() if len(group) > 1)
-    return merge_groups(
-        DuplicateGroup.of({as_path(path): pixels[path] for path in group}) for group in groups
-    )
+    groups = [
+        DuplicateGroup.of({as_path(path): pixels[path] for path in group})
+        for group in sets.groups()
+        if len(group) > 1
+    ]
+    return sorted(groups, key=lambda group: group.photos[0])
 
 
 def _files(paths: Iterable[bytes]) -> list[bytes]:
@@ -446,7 +418,7 @@ def _describe(
     paths: Sequence[bytes],
     described: dict[bytes, DescribedPhoto],
     say: OnProgress,
-    keep: OnDescribed,
+    cache: PhotoCache | None,
 ) -> None:
     """Add the photos of these paths to those `described`."""
     batch: list[DescribedPhoto] = []
@@ -455,12 +427,13 @@ def _describe(
             if photo is not None:
                 described[photo.path] = photo
                 batch.append(photo)
-            if len(batch) >= _BATCH:
-                keep(batch)
+            if len(batch) >= _BATCH and cache is not None:
+                cache.store(batch)
                 batch = []
             say("reading", done, len(paths))
     finally:  # also after Ctrl-C: what was read is kept
-        keep(batch)
+        if cache is not None:
+            cache.store(batch)
 
 
 def _same_content(photos: Iterable[DescribedPhoto]) -> DisjointSets[bytes]:
