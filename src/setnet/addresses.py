@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import quote
 
 from setnet.errors import InvalidInputError, MissingExtraError, SetNetError, StorageError
 
@@ -29,6 +30,21 @@ _CHECKSUMS = ("etag", "contentmd5", "md5hash", "md5", "crc32c", "crc", "digest",
 _TIMES = ("mtime", "lastmodified", "modified", "updated", "datetime")
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+_EXTERNAL = "external"
+
+
+def external_address(external_id: str) -> str:
+    """Return the address of a photo of which another program has the file, and setnet the faces alone.
+
+    >>> external_address("DAM/17 b")
+    'external://DAM/17%20b'
+    """
+    return f"{_EXTERNAL}://{quote(external_id)}"
+
+
+def is_external(path: Text) -> bool:
+    """Return whether only another program has the file of a photo."""
+    return _scheme(os.fsdecode(path)) == _EXTERNAL
 
 
 def is_address(path: Text) -> bool:
@@ -191,6 +207,10 @@ def file_system_at(address: str) -> tuple[Any, str]:
         from fsspec.registry import available_protocols, get_filesystem_class
     except ModuleNotFoundError:
         raise MissingExtraError(address, "fsspec", "collection") from None
+    if is_external(address):
+        raise StorageError(
+            "no file is here: another program sent the faces of this photo, and can do so again"
+        )
     where, _, inner = address.partition("::")
     for scheme in filter(None, (_scheme(where), _scheme(inner))):
         if scheme not in available_protocols():

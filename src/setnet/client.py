@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
+    NotRequired,
     ParamSpec,
     Self,
     TypedDict,
@@ -145,6 +147,19 @@ class Photos(Answer):
 
     photos: list[Photo]
     cursor: Cursor
+
+
+class AddedPhoto(Answer):
+    """A photo that was sent, or why it was not added."""
+
+    photo: Photo | None
+    error: str | None
+
+
+class AddedPhotos(Answer):
+    """Photos that were sent, in their order."""
+
+    photos: list[AddedPhoto]
 
 
 class PersonPhoto(Photo):
@@ -374,6 +389,25 @@ class FaceOfPhoto(TypedDict):
     face: int
 
 
+class NewFace(TypedDict):
+    """A face that your program described by the library's model: x0, y0, x1, y1, and the descriptor."""
+
+    box: Sequence[float]
+    descriptor: Sequence[float]
+    score: NotRequired[float]
+
+
+class NewPhoto(TypedDict, total=False):
+    """A photo to add: the bytes of an image, or its faces with an external id, width and height."""
+
+    image: bytes
+    external_id: str
+    faces: Sequence[NewFace]
+    width: int
+    height: int
+    taken: str
+
+
 class PersonFields(TypedDict, total=False):
     """Somebody to look for, by any of these or several together."""
 
@@ -553,6 +587,14 @@ class Requests:
     def photo_with_external_id(self, external_id: str) -> Call[Photo | None]:
         """Return the photo that your program knows by this id, or None."""
         return _ask(Photos, "GET", "/photos", params={"external_id": external_id}).then(_first)
+
+    @_Request
+    def add_photos(self, photos: Sequence[NewPhoto], descriptor: str | None = None) -> Call[AddedPhotos]:
+        """Add up to 200 photos: images, or faces with descriptors of this model, which is the library's."""
+        sent = [
+            {**one, "image": b64encode(one["image"]).decode()} if "image" in one else one for one in photos
+        ]
+        return _ask(AddedPhotos, "POST", "/photos", {"photos": sent, "descriptor": descriptor})
 
     @_Request
     def set_external_id(self, photo_id: str, external_id: str | None) -> Call[Photo]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from setnet.cli.command import Call, command
@@ -19,6 +20,9 @@ def serve(
     ] = "127.0.0.1",
     port: PortOption = 8422,
     open_page: OpenOption = False,
+    uploads: Annotated[
+        Path | None, option("Keep photos that programs send in this folder.", metavar="FOLDER")
+    ] = None,
     cors: Annotated[
         list[str] | None, option("Let pages of this origin call the API; may be repeated.", metavar="ORIGIN")
     ] = None,
@@ -39,5 +43,6 @@ def serve(
         open_page=open_page,
         cors=tuple(cors or ()),
         behind_proxy=behind_proxy,
+        uploads=uploads,
         say=say,
     )

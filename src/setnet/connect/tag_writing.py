@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from setnet.addresses import is_external
 from setnet.connect.face_regions import (
     FaceRegion,
     Frame,
@@ -55,8 +56,8 @@ def _photos_with_names(
             if example.content is not None and example.box is not None:
                 examples[example.content.hex()].append((example.box, person.name))
     for photo in library.photos.all_photos():
-        if photo.start is not None:
-            continue  # a shot: regions are for pictures
+        if photo.start is not None or is_external(photo.stored_path):
+            continue  # regions are for pictures that have a file here
         names: _FaceNames = {}
         vectors = library.photos.descriptors(photo.id) if photo.faces else ()
         for number, (face, vector) in enumerate(zip(photo.faces, vectors, strict=True)):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from setnet.addresses import is_external
 from setnet.durable import transaction
 from setnet.engine.neighbours import nearest_neighbours
 from setnet.errors import SetNetError, StorageError, WorkerError
@@ -522,7 +523,7 @@ def library_duplicates(
     files = {
         path: file
         for path, file in library.photos.known_files().items()
-        if file.state == "ready" and not file.is_video
+        if file.state == "ready" and not file.is_video and not is_external(path)
     }
     contents = {file.hash for file in files.values() if file.hash is not None}
     cache = PhotoCache(library.path / VLADS, contents)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress, RunOptions
     from setnet.library.people import People
     from setnet.library.person import Who
+    from setnet.library.photo_reader import PhotoResult
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
     from setnet.sandbox import Limits
@@ -362,6 +363,18 @@ class Library:
 
             delete_stale(self.path / THUMBNAILS, self.photos)
         return report
+
+    @own_errors
+    def add(self, photos: Sequence[PhotoResult]) -> list[str]:
+        """Store photos whose faces are known, and return their ids; the next index run groups the faces."""
+        from setnet.library.photo_writer import PhotoWriter
+
+        if not photos:
+            return []
+        with self._writing() as index:
+            writer = PhotoWriter(self.database, index)
+            writer.recover()
+            return [str(photo) for photo in writer.store(photos)]
 
     @staticmethod
     def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:

@@ -248,7 +248,7 @@ _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
 _LONGEST_SECONDS = 1e6
 _LARGEST_NORM_ERROR = 1e-3
-_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
+YEAR_1, YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 
 
@@ -288,7 +288,7 @@ def facts_in(reply: Message, task: PhotoTask) -> PhotoResult:
         return PhotoResult(task.path, size, mtime_ns, digest, reason=reason)
     if len(digest) != HASH_BYTES or (is_known and digest not in task.known):
         raise invalid_reply("a wrong hash")
-    taken = None if reply.fields.get("taken") is None else reply.number("taken", _YEAR_1, _YEAR_10000)
+    taken = None if reply.fields.get("taken") is None else reply.number("taken", YEAR_1, YEAR_10000)
     taken, taken_from = taken_date(task.path, taken, mtime_ns)
     return PhotoResult(task.path, size, mtime_ns, digest, is_known, taken=taken, taken_from=taken_from)
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from setnet import __version__
 from setnet.library import default_library
-from setnet.web import faces, groups, index, people, photos, search, status
+from setnet.web import additions, faces, groups, index, people, photos, search, status
 from setnet.web.guard import COOKIE, BodyLimits, Guard
 from setnet.web.metrics import RequestMetrics
 from setnet.web.page import add_pages
@@ -73,7 +73,16 @@ def create_app(
     )
     app.state.server = state
     install_problems(app)
-    for part in (search, status, faces, photos, groups, people, index):  # the first is found fastest
+    for part in (
+        search,
+        status,
+        faces,
+        photos,
+        additions,
+        groups,
+        people,
+        index,
+    ):  # the first is found fastest
         app.router.routes += part.routes.routes  # `include_router` would build each of them again
     for path, route in (("/healthz", status.healthz), ("/metrics", status.metrics)):
         app.add_api_route(path, route, include_in_schema=False)

@@ -30,7 +30,7 @@ _KINDS = {"image/*": _IMAGE, "application/octet-stream": _IMAGE, "multipart/form
 _CONTENT = {kind: {"schema": schema} for kind, schema in _KINDS.items()}
 _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": _CONTENT}}
 # Lists that may be long end at their first fault: a million faults take gigabytes to describe.
-_Vector = Annotated[list[float], Field(min_length=1, max_length=4096, fail_fast=True)]
+Vector = Annotated[list[float], Field(min_length=1, max_length=4096, fail_fast=True)]
 _PhotoId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
 
 
@@ -135,7 +135,7 @@ class Examples(Strict):
         list[str], Field(max_length=4, description="Base64 of images; the largest face is taken")
     ] = []
     descriptors: Annotated[
-        list[_Vector], Field(max_length=100, fail_fast=True, description="Vectors as they are")
+        list[Vector], Field(max_length=100, fail_fast=True, description="Vectors as they are")
     ] = []
 
 
@@ -143,7 +143,7 @@ async def uploaded_examples(state: ServerState, examples: Examples) -> list[Exam
     """Return the faces of uploads that a request refers to or brings along."""
     found = [state.faces.get(face_id) for face_id in examples.faces]
     for number, text in enumerate(examples.images, 1):
-        data = await state.parsing.run(_image_bytes, text, number)
+        data = await state.parsing.run(image_bytes, text, number)
         seen = await state.pool.find(data, state.dim)
         if not seen.faces:
             raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
@@ -152,7 +152,8 @@ async def uploaded_examples(state: ServerState, examples: Examples) -> list[Exam
     return found
 
 
-def _image_bytes(text: str, number: int) -> bytes:
+def image_bytes(text: str, number: int) -> bytes:
+    """Return an image that a request holds as base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
-from setnet.addresses import is_address, read_address, to_address
+from setnet.addresses import is_address, is_external, read_address, to_address
 from setnet.errors import SetNetError
 from setnet.library import Library, LibraryPhoto
 from setnet.library.paths import display_path, is_below, resolve_path
@@ -64,6 +64,8 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 
 
 def _real_path_below(path: str | Path, folders: Iterable[Path]) -> str:
+    if is_external(path):
+        raise Problem(404, "no file of this photo is here: another program sent its faces")
     if is_address(path):
         if any(is_below(resolve_path(path), resolve_path(folder)) for folder in folders):
             return to_address(path)

@@ -31,6 +31,7 @@ _MOST_ADDRESSES = _MOST_SESSIONS = 10_000
 _HELD_FREE = 1 << 16  # small bodies are not worth counting
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SEARCHES = frozenset({"/api/v1/search", "/api/v1/faces", "/api/v1/faces/groups"})  # change nothing
+_WITH_IMAGES = frozenset(f"/api/v1/{name}" for name in ("faces", "search", "people", "photos"))
 _EXPORTS = "/api/v1/export/"  # descriptors, by which people can be recognised elsewhere
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
 _SESSION = "/api/v1/session"
@@ -297,7 +298,7 @@ class BodyLimits:
             return self._settings.max_people_file
         if path == "/api/v1/session":  # open to those without a token
             return self._settings.max_session_body
-        if path in ("/api/v1/faces", "/api/v1/search", "/api/v1/people"):  # may carry images
+        if path in _WITH_IMAGES:
             return self._settings.max_upload
         return self._settings.max_body
 

@@ -77,6 +77,7 @@ def _contents(handle: int) -> bytes:
 def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
     from setnet.faces import extract_faces, load_descriptor
     from setnet.library.photo_reader import faces_to_arrays
+    from setnet.library.photos import taken_number
     from setnet.library.pictures import face_picture, jpeg, thumbnail
 
     found = extract_faces(photo, settings)[:_MOST_FACES]
@@ -85,7 +86,8 @@ def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
         arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, photo.in_pixels(face.box)))
     if task.fields["preview"]:
         arrays["preview"] = as_bytes(jpeg(thumbnail(photo.pixels, _PREVIEW_SIDE)))
-    return Message("done", {"width": photo.width, "height": photo.height}, arrays)
+    facts = {"taken": taken_number(photo.taken), "note": photo.note}
+    return Message("done", facts | {"width": photo.width, "height": photo.height}, arrays)
 
 
 def _thumbnail(photo: Photo, task: Message) -> Message:

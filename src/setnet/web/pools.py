@@ -11,16 +11,19 @@ from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.errors import PhotoError, WorkerError
-from setnet.library import Example
-from setnet.library.photo_reader import faces_in
+from setnet.library import Example, StoredFace
+from setnet.library.photo_reader import YEAR_1, YEAR_10000, faces_in
 from setnet.library.photos import content_hash
 from setnet.sandbox import Limits, Message, Service, WorkerPool
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.web.problems import too_busy
 
 if TYPE_CHECKING:
-    from setnet.faces import Face, FaceSettings
+    from setnet.faces import FaceSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,16 +71,19 @@ class SeenImage:
 
     width: int
     height: int
-    faces: tuple[Face, ...]
+    faces: tuple[StoredFace, ...]
+    descriptors: NDArray[np.float32]
     pictures: tuple[bytes, ...]
     preview: bytes
     content: bytes
+    taken: float | None = None
+    note: str | None = None
 
     def examples(self) -> list[Example]:
         """Return the faces as examples of people."""
-        pairs = zip(self.faces, self.pictures, strict=True)
+        rows = zip(self.faces, self.descriptors, self.pictures, strict=True)
         return [
-            Example(face.descriptor, None, face.box, picture, content=self.content) for face, picture in pairs
+            Example(vector, None, face.box, picture, content=self.content) for face, vector, picture in rows
         ]
 
 
@@ -148,20 +154,17 @@ class ImagePool(BoundedThreads):
 
 
 def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:
-    from setnet.faces import Face, Quality
-
-    stored, descriptors = faces_in(reply, dim)
-    faces = tuple(
-        Face(face.box, face.landmarks, face.score, Quality(**face.quality), vector)
-        for face, vector in zip(stored, descriptors, strict=True)
-    )
+    faces, descriptors = faces_in(reply, dim)
     return SeenImage(
         reply.integer("width", 1, _LONGEST_SIDE),
         reply.integer("height", 1, _LONGEST_SIDE),
-        faces,
+        tuple(faces),
+        descriptors,
         tuple(_parse_jpeg(reply, f"picture {number}") for number in range(len(faces))),
         _parse_jpeg(reply, "preview") if "preview" in reply.arrays else b"",
         content,
+        None if reply.fields.get("taken") is None else reply.number("taken", YEAR_1, YEAR_10000),
+        None if reply.fields.get("note") is None else reply.text("note"),
     )
 
 

@@ -87,13 +87,15 @@ def serve(
     token: str | None = None,
     cors: tuple[str, ...] = (),
     behind_proxy: bool = False,
+    uploads: Path | None = None,
     say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
     On an address that others can reach, and behind a proxy, a token is required: `token`, else
     `SETNET_TOKEN`, else one is made and shown. `SETNET_READ_TOKEN` is one whose holder may look and search,
-    and neither change nor export anything. `say` shows the address, by default through `logging`.
+    and neither change nor export anything. `uploads` is where photos are kept
+    that programs send. `say` shows the address, by default through `logging`.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     read_token = os.environ.get("SETNET_READ_TOKEN") or None
@@ -101,7 +103,13 @@ def serve(
     if token is None and (open_to_others or read_token):
         token = secrets.token_urlsafe(24)
     settings = WebSettings(
-        host=host, port=port, token=token, read_token=read_token, cors=cors, behind_proxy=behind_proxy
+        host=host,
+        port=port,
+        token=token,
+        read_token=read_token,
+        uploads=uploads,
+        cors=cors,
+        behind_proxy=behind_proxy,
     )
     listening = bind_socket(settings)
     app = create_app(library, settings, warm_up=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from setnet.errors import InvalidInputError
 from setnet.system import usable_cores
@@ -21,6 +22,7 @@ class WebSettings:
     host, port : where to listen; port 0 takes a free one
     token : what clients must show; None (no token) is accepted on loopback addresses only
     read_token : another token, whose holder may look and search, and neither change nor export anything
+    uploads : a folder for photos that other programs send, which is indexed; None keeps none
     cors : origins of other pages that may call the API
     behind_proxy : believe X-Forwarded-Proto and X-Forwarded-For, which a proxy in front must set
     wrong_tokens : different wrong tokens that one address may show within a minute
@@ -42,6 +44,7 @@ class WebSettings:
     port: int = 8422
     token: str | None = field(default=None, repr=False)
     read_token: str | None = field(default=None, repr=False)
+    uploads: Path | None = None
     cors: tuple[str, ...] = ()
     behind_proxy: bool = False
     wrong_tokens: int = 10
