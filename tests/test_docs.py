@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -31,6 +32,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "yaml": yaml.safe_load,
     "text": str,
     "sql": str,
+    "ini": lambda text: configparser.ConfigParser(interpolation=None).read_string(text),
 }
 # Who is in which photo, from left to right: Anna is P001, Ben P003 and Carl P005.
 ALBUM = {

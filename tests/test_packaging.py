@@ -7,8 +7,11 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from docs.hooks.commands import ENVIRONMENT
 
 ROOT = Path(__file__).parents[1]
 CONTAINER = ("app", "client", "demo", "raw")
@@ -67,3 +70,18 @@ def test_every_package_of_the_container_has_hashes() -> None:
     entries = re.split(r"\n(?=\S)", LOCK_TEXT.strip())
     assert len(entries) == len(LOCK)
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
+
+
+def test_the_compose_file_keeps_to_the_container_and_to_this_machine() -> None:
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    service = compose["services"]["setnet"]
+    container = (ROOT / service["build"]["dockerfile"]).read_text()
+    (volume,) = compose["volumes"]
+    (port,) = re.findall(r"^EXPOSE (\d+)", container, re.MULTILINE)
+    (kept,) = re.findall(r"^VOLUME (\S+)", container, re.MULTILINE)
+    library, photos = service["volumes"]
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert library == f"{volume}:{kept}"
+    assert photos.endswith(":ro")
+    assert service["environment"].keys() <= ENVIRONMENT.keys()
+    assert service["environment"]["SETNET_CACHE"].startswith(f"{kept}/")

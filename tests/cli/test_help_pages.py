@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from docs.hooks.commands import ENVIRONMENT, EXIT_CODES, help_pages
 from setnet.cli.app import COMMANDS, command
-from tests.support.command_line import called
+from tests.support.command_line import called, setnet
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"scipy", "cv2", "onnxruntime", "PIL", "torch", "fastapi"}
@@ -56,8 +57,6 @@ def test_help_imports_no_heavy_library() -> None:
 
 
 def test_a_search_by_names_loads_no_model_library(tmp_path: Path) -> None:
-    import numpy as np
-
     from setnet.library import Example, Library
 
     with Library.create(tmp_path / "library") as library:
@@ -107,6 +106,50 @@ def test_a_group_alone_and_the_short_option_print_the_help(words: list[str]) -> 
 )
 def test_an_unknown_command_is_answered_with_the_nearest(words: list[str], message: str) -> None:
     assert message in called(*words, code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("shell", "typed", "completed"),
+    [
+        ("bash", "setnet search an", [r"ann\ Lee", "anke"]),
+        ("zsh", "setnet people show ann", ['"ann Lee"']),
+        ("bash", "setnet search Anke --without b", ["bo"]),
+        ("bash", "setnet people merge Bo Ank", ["Anke"]),
+        ("bash", "setnet people show x", []),
+        ("bash", "setnet peo", ["people"]),
+    ],
+)
+def test_a_shell_completes_the_names_of_saved_people(
+    shell: str, typed: str, completed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from setnet.library import Example, Library
+
+    with Library.create(tmp_path / "library") as library:
+        for number, name in enumerate(("Anke", "Ann Lee", "Bo")):
+            library.people.add(name, [Example(np.eye(128, dtype=np.float32)[number])])
+    monkeypatch.setenv("_SETNET_COMPLETE", f"complete_{shell}")
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    for name, value in (words if shell == "bash" else {"_TYPER_COMPLETE_ARGS": typed}).items():
+        monkeypatch.setenv(name, value)
+    out = setnet(tmp_path / "library").stdout
+    assert [name for name in completed if name not in out] == []
+    assert len(out.split("\n")) - 1 == max(1, len(completed)) or shell == "zsh"
+
+
+@pytest.mark.parametrize("missing", [None, "terminal", "display", "app"])
+def test_without_arguments_the_page_is_opened_where_somebody_can_see_it(
+    missing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, Any]] = []
+    monkeypatch.setattr("setnet.web.serve", lambda *_, **options: opened.append(options))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", "" if missing == "display" else ":0")
+    if missing == "app":
+        monkeypatch.setattr("setnet.cli.app.find_spec", lambda _: None)
+    done = setnet(None, keys=None if missing == "terminal" else "")
+    assert [options["open_page"] for options in opened] == ([] if missing else [True])
+    assert ("Usage: setnet" in done.stdout) is (missing is not None)
 
 
 def test_every_command_with_a_library_takes_it_in_one_way() -> None:

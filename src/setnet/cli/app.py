@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -80,7 +81,18 @@ def command(name: str) -> Any:
     return found
 
 
+def _can_open_page() -> bool:
+    """Return whether somebody sits before this machine, and the page is installed."""
+    has_display = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return sys.stdin.isatty() and bool(has_display) and find_spec("uvicorn") is not None
+
+
 class _LazyCommands(CommandGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing and _can_open_page():
+            args = ["serve", "--open"]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
@@ -115,7 +127,8 @@ def setnet(
 ) -> None:
     """Find the photos that contain a given set of people. Nothing leaves this machine.
 
-    Start with `setnet demo`, then `setnet index ~/Photos` and `setnet search anna.jpg ben.jpg`.
+    Start with `setnet demo`, then `setnet index ~/Photos` and `setnet search anna.jpg ben.jpg`. `setnet`
+    alone opens the page, where there is a display.
     """
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from setnet.cli.command import Call, Result, Rows, command
-from setnet.cli.options import LimitOption, YesOption, argument, make_app, option, require_yes
+from setnet.cli.options import LimitOption, YesOption, argument, complete_names, make_app, option, require_yes
 from setnet.errors import InvalidInputError, SetNetError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
@@ -141,7 +141,11 @@ def forget(
     paths: Annotated[list[Path] | None, argument("PATH", "Photos or folders to forget.")] = None,
     person: Annotated[
         str | None,
-        option("Forget a person: name, examples, group, and their faces in photos.", metavar="NAME"),
+        option(
+            "Forget a person: name, examples, group, and their faces in photos.",
+            metavar="NAME",
+            autocompletion=complete_names,
+        ),
     ] = None,
     everything: Annotated[
         bool, option("Delete the whole library: faces, people, thumbnails.", "--everything")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -13,7 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from setnet.cli.output import say
-from setnet.errors import InvalidInputError, TakenError, near_names
+from setnet.errors import InvalidInputError, SetNetError, TakenError, near_names
 
 _T = TypeVar("_T")
 
@@ -23,9 +25,24 @@ def option(about: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=about, **more)
 
 
-def argument(metavar: str, about: str | None = None) -> Any:
+def argument(metavar: str, about: str | None = None, **more: Any) -> Any:
     """Return an argument of a command, by the name that its help gives it."""
-    return typer.Argument(metavar=metavar, help=about, show_default=False)
+    return typer.Argument(metavar=metavar, help=about, show_default=False, **more)
+
+
+def complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the saved names that begin as what was typed, for completion in a shell."""
+    from setnet.library import Library, default_library
+
+    try:
+        with Library.open(ctx.params.get("library") or default_library()) as library:
+            known = [name for person in library.people for name in (person.name, *person.aliases)]
+    except (SetNetError, OSError):  # no library yet
+        return []
+    size = len(incomplete)  # what was typed stays, in small letters too
+    found = [incomplete + name[size:] for name in known if name[:size].casefold() == incomplete.casefold()]
+    # zsh and fish quote what they are given; bash takes it as it is.
+    return [re.sub(r"([^\w.-])", r"\\\1", name) for name in found] if "COMP_WORDS" in os.environ else found
 
 
 LibraryOption = Annotated[
@@ -61,7 +78,7 @@ MinFaceOption = Annotated[
     option("Smallest face to find, in pixels [default: the library's, else 40].", min=1, metavar="PIXELS"),
 ]
 
-NameArgument = Annotated[str, argument("NAME")]
+NameArgument = Annotated[str, argument("NAME", autocompletion=complete_names)]
 FacesArgument = Annotated[
     list[str], argument("PHOTO#N", "A face of an indexed photo: group.jpg#3 is the third from the left.")
 ]
@@ -77,7 +94,10 @@ AllOption = Annotated[bool, option("Only photos with all of them.", "--all")]
 AtLeastOption = Annotated[int, option("Only photos with at least this many of them.", min=0, metavar="N")]
 OnlyOption = Annotated[bool, option("Only photos with nobody else in them.", "--only")]
 WithoutOption = Annotated[
-    list[str] | None, option("Only photos without this person; may be repeated.", metavar="PERSON")
+    list[str] | None,
+    option(
+        "Only photos without this person; may be repeated.", metavar="PERSON", autocompletion=complete_names
+    ),
 ]
 AfterOption = Annotated[
     str | None, option("Taken on this date or later: 2019, 2019-07, 2019-07-14.", metavar="DATE")

@@ -19,6 +19,7 @@ from setnet.cli.options import (
     WithoutDescriptorsOption,
     YesOption,
     argument,
+    complete_names,
     option,
     require_yes,
     save_person,
@@ -113,7 +114,7 @@ def rename(call: Call, name: NameArgument, new: Annotated[str, argument("NEW")])
 def merge(
     call: Call,
     name: NameArgument,
-    others: Annotated[list[str], argument("OTHER")],
+    others: Annotated[list[str], argument("OTHER", autocompletion=complete_names)],
     unlike: Annotated[bool, option("Also if their faces do not look alike.", "--unlike")] = False,
 ) -> Result:
     """Merge OTHER people into NAME: what is theirs becomes NAME's, and their names are gone.
@@ -132,7 +133,7 @@ def merge(
 @command(app, panel=_SAVED)
 def remove(
     call: Call,
-    names: Annotated[list[str], argument("NAME")],
+    names: Annotated[list[str], argument("NAME", autocompletion=complete_names)],
     for_good: ForGoodOption = False,
     yes: YesOption = False,
 ) -> Result:
@@ -237,7 +238,10 @@ def split(
 
 @command(app, panel=_EXAMPLES)
 def move(
-    call: Call, name: NameArgument, to: Annotated[str, argument("TO")], numbers: NumbersArgument
+    call: Call,
+    name: NameArgument,
+    to: Annotated[str, argument("TO", autocompletion=complete_names)],
+    numbers: NumbersArgument,
 ) -> Result:
     """Move examples from NAME to another saved person."""
     return _about(call.library.people.move(name, numbers, to))

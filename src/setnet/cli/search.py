@@ -26,6 +26,7 @@ from setnet.cli.options import (
     SheetOption,
     WithoutOption,
     argument,
+    complete_names,
     make_app,
     option,
 )
@@ -49,6 +50,7 @@ def search(
             "PERSON",
             "A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
             "left); or a folder of photos of one person.",
+            autocompletion=complete_names,
         ),
     ],
     limit: LimitOption = 20,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from setnet.cli.command import Call, Result, command
-from setnet.cli.options import DryRunOption, argument, make_app, option
+from setnet.cli.options import DryRunOption, argument, complete_names, make_app, option
 from setnet.cli.output import files_with_reasons, first_lines
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
@@ -26,7 +26,10 @@ def tags() -> None:
 @command(app, interrupted="sidecars that were written stay, the same command continues")
 def write(
     call: Call,
-    people: Annotated[list[str] | None, argument("PERSON", "Whose faces [default: everybody's].")] = None,
+    people: Annotated[
+        list[str] | None,
+        argument("PERSON", "Whose faces [default: everybody's].", autocompletion=complete_names),
+    ] = None,
     update: Annotated[
         bool, option("Add to sidecars that exist; each is kept as FILE.xmp.bak beside it.", "--update")
     ] = False,
