@@ -6,12 +6,14 @@ import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs.hooks.commands import ENVIRONMENT
+from setnet import __version__
 
 ROOT = Path(__file__).parents[1]
 CONTAINER = ("app", "client", "demo", "raw")
@@ -85,3 +87,40 @@ def test_the_compose_file_keeps_to_the_container_and_to_this_machine() -> None:
     assert photos.endswith(":ro")
     assert service["environment"].keys() <= ENVIRONMENT.keys()
     assert service["environment"]["SETNET_CACHE"].startswith(f"{kept}/")
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_workflows_build_and_test_every_python_that_is_promised() -> None:
+    versions = [found[1] for c in PROJECT["classifiers"] if (found := re.search(r":: (3\.\d+)$", c))]
+    ci, release = (
+        yaml.safe_load((ROOT / f".github/workflows/{n}.yml").read_text()) for n in ("ci", "release")
+    )
+    assert ci["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]["build"]
+    assert built == [f"cp{version.replace('.', '')}-*" for version in versions]
+    assert release["jobs"].keys() == {"wheels", "source", "docs", "container", "sbom"}
+
+
+def test_a_release_has_one_version_one_date_and_addresses_in_one_place() -> None:
+    version, date = re.findall(
+        r"^## ([\d.]+) - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )[0]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (version, version, date) == (__version__, citation["version"], str(citation["date-released"]))
+    pages = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob(".github/**/*.*"),
+        *ROOT.glob("src/**/*.py"),
+    ]
+    host = urlsplit(PROJECT["urls"]["Homepage"]).netloc
+    assert [page for page in pages if host in page.read_text(encoding="utf-8")] == []
+
+
+def test_the_templates_ask_for_no_photo_of_a_real_person() -> None:
+    forms = [yaml.safe_load(file.read_text()) for file in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")]
+    assert [form["name"] for form in forms if "body" in form]
+    assert "no photo" in (ROOT / ".github/ISSUE_TEMPLATE/bug.yml").read_text()
+    assert "No photo" in (ROOT / ".github/PULL_REQUEST_TEMPLATE.md").read_text()

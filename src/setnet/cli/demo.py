@@ -93,7 +93,9 @@ def demo(
 def _next_steps(place: Path) -> str:
     setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
     return f"""
-Try next, on the album:
+See the album in the browser, with the ten people named:
+  {setnet} demo --serve
+or go on here:
   {setnet} search {place}/portraits/Cleo.jpg --library {place}/library --sheet out.html
   {setnet} people add Cleo {place}/portraits/Cleo.jpg --library {place}/library
 and on photos of your own (nothing leaves this machine):
