@@ -1,6 +1,6 @@
 """`setnet search`: find the photos that contain these people, and take them elsewhere.
 
-Results go to other programs as paths, as CSV, as copies of the photos or as links to them.
+Results go to other programs as paths, as CSV, or as copies of the photos.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import csv
 import filecmp
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +31,8 @@ from setnet.cli.options import (
     option,
 )
 from setnet.cli.output import one_line, print_text, say
-from setnet.errors import InvalidInputError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
@@ -100,9 +101,6 @@ def search(
     copy_to: Annotated[
         Path | None, option("Also copy the photos there; no file there is replaced.", metavar="DIR")
     ] = None,
-    link_to: Annotated[
-        Path | None, option("Also make symbolic links to the photos there.", metavar="DIR")
-    ] = None,
 ) -> Result:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
@@ -117,8 +115,9 @@ def search(
         from setnet.library.sheets import check_sheet_path
 
         check_sheet_path(sheet)
-    for folder_for_photos in filter(None, (copy_to, link_to)):
-        _make_folder(folder_for_photos)
+    if copy_to is not None:
+        with storage_errors(copy_to, "cannot write "):  # before anything is searched
+            copy_to.mkdir(parents=True, exist_ok=True)
     query = PhotoQuery(
         people,
         without=without or (),
@@ -132,10 +131,9 @@ def search(
         conditions=Conditions.parse(after, before, folder, faces, kind),
     )
     if in_video:
-        if kind == "photo" or any((sheet, paths, null, csv, copy_to, link_to)):
+        if kind == "photo" or any((sheet, paths, null, csv, copy_to)):
             raise InvalidInputError(
-                "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, "
-                "--link-to"
+                "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to"
             )
         from setnet.library import find_videos
 
@@ -152,8 +150,6 @@ def search(
     complete = bool(answer.hits)
     if copy_to is not None:
         complete &= copy_photos(answer.hits, copy_to)
-    if link_to is not None:
-        complete &= link_photos(answer.hits, link_to)
     if sheet is not None:
         from setnet.library import contact_sheet
 
@@ -276,32 +272,9 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
         table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
 
 
-def _make_folder(folder: Path) -> None:
-    """Make the folder that photos are put into, or raise before anything is searched."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _write_error(folder, error) from error
-
-
 def copy_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
     """Copy the photos into a folder, and return whether all are there; no file there is ever replaced."""
-    return _put(hits, folder, _copy, _is_copy, "copied")
-
-
-def link_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
-    """Make symbolic links to the photos in a folder, and return whether all are there."""
-    return _put(hits, folder, lambda photo, place: place.symlink_to(photo), _is_link, "linked")
-
-
-def _put(
-    hits: Sequence[PhotoHit],
-    folder: Path,
-    put: Callable[[Path, Path], None],
-    is_there: Callable[[Path, Path], bool],
-    done: str,
-) -> bool:
-    files, there = _unique_files(hits), 0
+    files, there = list(dict.fromkeys(hit.path for hit in hits)), 0  # shots of one video are one file
     for path in files:
         if is_address(path):
             say(f"note: {display_path(path)} is on no disk of this machine, and left out")
@@ -309,45 +282,31 @@ def _put(
         if not path.is_file():
             say(f"note: {display_path(path)} is not there any more")
             continue
-        for place in _places(path, folder):
-            try:
-                if not is_there(path, place):
-                    put(path, place)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise _write_error(place, error) from error
-            there += 1
-            break
-    say(f"{done} {pluralise(there, 'photo')} to {display_path(folder)}")
+        with storage_errors(folder, "cannot write "):
+            _copy(path, folder)
+        there += 1
+    say(f"copied {pluralise(there, 'photo')} to {display_path(folder)}")
     return there == len(files)
 
 
-def _unique_files(hits: Sequence[PhotoHit]) -> list[Path]:
-    """Return the files of the hits in their order; shots of one video are one file."""
-    return list(dict.fromkeys(hit.path for hit in hits))
-
-
-def _copy(photo: Path, place: Path) -> None:
-    """Copy a file so that no half of it is left when copying fails."""
-    place.touch(exist_ok=False)  # the name is ours now, also where there are no hard links
-    partial = place.with_name(f".{place.name}.partial")
-    try:
-        shutil.copy2(photo, partial)
-        partial.replace(place)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        place.unlink()
-        raise
-
-
-def _is_copy(photo: Path, place: Path) -> bool:
-    """Return whether a copy of this photo is there from an earlier search."""
-    return place.is_file() and not place.is_symlink() and filecmp.cmp(photo, place, shallow=False)
-
-
-def _is_link(photo: Path, place: Path) -> bool:
-    return place.is_symlink() and place.readlink() == photo
+def _copy(photo: Path, folder: Path) -> None:
+    """Copy a file under its name, or a numbered one, unless an earlier search did; no half of it is left."""
+    for place in _places(photo, folder):
+        if place.is_file() and not place.is_symlink() and filecmp.cmp(photo, place, shallow=False):
+            return
+        try:
+            place.touch(exist_ok=False)  # the name is ours now, also where there are no hard links
+        except FileExistsError:
+            continue
+        partial = place.with_name(f".{place.name}.partial")
+        try:
+            shutil.copy2(photo, partial)
+            partial.replace(place)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            place.unlink()
+            raise
+        return
 
 
 def _places(photo: Path, folder: Path) -> Iterator[Path]:
@@ -360,7 +319,3 @@ def _places(photo: Path, folder: Path) -> Iterator[Path]:
     yield folder / photo.name
     for number in count(2):
         yield folder / f"{photo.stem} ({number}){photo.suffix}"
-
-
-def _write_error(place: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")
