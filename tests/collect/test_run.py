@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.collect import CollectRun, run_status, run_step
@@ -98,6 +98,7 @@ def test_rows_come_back_in_order_with_their_counts(tmp_path: Path) -> None:
     assert manifest.provenance() == {"from": "x"}
 
 
+@settings(max_examples=25)  # each waits for the disk several times
 @given(st.data())
 def test_a_manifest_cut_anywhere_is_continued_to_the_same_bytes(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place:

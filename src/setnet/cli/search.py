@@ -282,7 +282,7 @@ def copy_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
         if not path.is_file():
             say(f"note: {display_path(path)} is not there any more")
             continue
-        with storage_errors(folder, "cannot write "):
+        with storage_errors(folder / path.name, "cannot write "):
             _copy(path, folder)
         there += 1
     say(f"copied {pluralise(there, 'photo')} to {display_path(folder)}")
