@@ -41,6 +41,7 @@ from setnet.library import (
     GroupTotals,
     Person,
     PersonThresholds,
+    SavedSearch,
     Suggestion,
 )
 
@@ -118,6 +119,15 @@ class UploadedFaces(Answer):
     preview: str | None
 
 
+class PhotoTag(Answer):
+    """A person whom the user sees in a photo."""
+
+    person: str
+    photo_id: str
+    box: Corners | None
+    face: Annotated[int | None, Field(description="The number of the face at the box, if there is one")]
+
+
 class Photo(Answer):
     """A photo of the library."""
 
@@ -140,6 +150,7 @@ class Photo(Answer):
     note: Annotated[str | None, Field(description="What could not be read of the file")]
     external_id: Annotated[str | None, Field(description="The id that another program gave it")]
     faces: list[Face]
+    tags: Annotated[list[PhotoTag], Field(description="Of a photo asked for by its id")] = []
 
 
 class Photos(Answer):
@@ -165,7 +176,7 @@ class AddedPhotos(Answer):
 class PersonPhoto(Photo):
     """A photo with a person in it."""
 
-    face: FaceNumber
+    face: Annotated[int | None, Field(description="Null: a tag says so, and no face is theirs")]
     sure: Annotated[bool, Field(description="Surely theirs, or confirmed; else by their group alone")]
 
 
@@ -185,9 +196,9 @@ class Match(Answer):
     """A person of the query found in a photo."""
 
     person: str
-    similarity: float
-    face: FaceNumber
-    box: Corners
+    similarity: Annotated[float, Field(description="0 where no face was compared")]
+    face: Annotated[int | None, Field(description="Null: a tag says so, and no face is theirs")]
+    box: Annotated[Corners | None, Field(description="Of the face, else of the tag, if it has one")]
     probability: Annotated[float, Field(description="That the face is this person's, 0 to 1")]
     sure: Annotated[bool, Field(description="Next to no stranger is as similar; else it is a guess")]
 
@@ -227,6 +238,12 @@ class Hits(Answer):
 
 
 # Groups
+
+
+class SavedSearches(Answer):
+    """The saved searches, by name."""
+
+    searches: list[SavedSearch]
 
 
 class Groups(Answer):
@@ -573,6 +590,23 @@ class Requests:
         return _ask(Hits, "POST", "/search", body)
 
     @_Request
+    def searches(self) -> Call[list[SavedSearch]]:
+        """Return the saved searches, by name."""
+        return _ask(SavedSearches, "GET", "/searches").then(lambda found: found.searches)
+
+    @_Request
+    def save_search(
+        self, name: str, people: Sequence[str], **conditions: Unpack[SearchConditions]
+    ) -> Call[SavedSearch]:
+        """Keep a search for saved people under a name."""
+        return _ask(SavedSearch, "PUT", f"/searches/{_word(name)}", {**conditions, "people": list(people)})
+
+    @_Request
+    def remove_search(self, name: str) -> Call[Change]:
+        """Remove a saved search, which `undo` takes back."""
+        return _ask(Change, "DELETE", f"/searches/{_word(name)}")
+
+    @_Request
     def photo_at(self, path: str | os.PathLike[str]) -> Call[Photo | None]:
         """Return the photo of a file on the server's machine, or None if it is not in the library."""
         return _ask(Photos, "GET", "/photos", params={"path": os.fspath(path)}).then(_first)
@@ -655,6 +689,17 @@ class Requests:
         """Say that a face of a photo is not this person's."""
         body = {"photo": photo_id, "face": face}
         return _ask(SavedPerson, "POST", f"/people/{_word(person)}/reject", body)
+
+    @_Request
+    def tag(self, person: str, photo_id: str, box: Sequence[float] | None = None) -> Call[Person]:
+        """Say that a person is in a photo, also where no face was found."""
+        body = {"person": person, "box": None if box is None else list(box)}
+        return _ask(Person, "POST", f"/photos/{_word(photo_id)}/tags", body)
+
+    @_Request
+    def untag(self, person: str, photo_id: str) -> Call[Person]:
+        """Take the tag of a person in a photo back."""
+        return _ask(Person, "DELETE", f"/photos/{_word(photo_id)}/tags", params={"person": person})
 
     @_Request
     def undo(self, change: int | None = None) -> Call[Change]:

@@ -210,7 +210,7 @@ def test_search_without_a_person_and_in_a_folder(place: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["search"], "Missing argument"),
+        (["search"], "nobody to look for"),
         (["search", "nobody-like-that"], "neither a saved person nor a file or folder"),
         (["search", "{photos}/nobody.png"], "no face found in"),
         (["search", "{photos}/broken.jpg"], "not a photo"),

@@ -38,6 +38,8 @@ def full(invented: Library) -> Library:
     invented.people.edit("Anna", aliases=["Annie", "Ann"], note="line one\nline two", cover=2)
     invented.people.confirm("Anna", "2", 0)
     invented.people.reject("Anna", "3", 0)
+    invented.people.tag("Anna", "1", Box(1200, 900, 1300, 1000))
+    invented.people.tag("Anna", "3")
     invented.people.add("علی\u200cرضا", [Example(face_of(3, 9))])  # noqa: RUF001
     return invented
 
@@ -58,6 +60,7 @@ def facts(library: Library) -> dict[str, Any]:
                 (v.is_match, v.photo_id, v.face, v.descriptor.tobytes(), v.added)
                 for v in library.people.labels(person)
             ],
+            "tags": library.people.tagged_contents(person),
         }
     return found
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from setnet.errors import InvalidInputError
+from setnet.faces import Box
 from setnet.library import Conditions, Example, Library, LibraryPhoto
 from tests.support.invented_photos import content_of, face_of, store
 
@@ -47,13 +48,14 @@ _NAME_BY_CONTENT = {content_of(name): name for name in NAMES_OF_PHOTOS}
 
 @dataclass
 class Someone:
-    """A saved person: example faces, what was said of faces, other names and a note."""
+    """A saved person: example faces, what was said of faces, photos with a tag, other names and a note."""
 
     examples: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
     note: str = ""
     is_merged: bool = False
+    tags: list[str] = field(default_factory=list)
 
 
 People = dict[str, Someone]
@@ -86,7 +88,13 @@ class Model:
     def holds(self) -> Any:
         """Return what `observe` finds in a library that is in this state."""
         people = {
-            name: (sorted(p.examples), dict(sorted(p.labels.items())), sorted(p.aliases), p.note)
+            name: (
+                sorted(p.examples),
+                dict(sorted(p.labels.items())),
+                sorted(p.aliases),
+                p.note,
+                sorted(p.tags),
+            )
             for name, p in self.people.items()
         }
         return sorted(self.photos), people
@@ -99,7 +107,7 @@ class Model:
 
 
 def _copied(p: Someone) -> Someone:
-    return Someone(list(p.examples), dict(p.labels), list(p.aliases), p.note, p.is_merged)
+    return Someone(list(p.examples), dict(p.labels), list(p.aliases), p.note, p.is_merged, list(p.tags))
 
 
 class NotPossibleError(Exception):
@@ -120,6 +128,10 @@ def people_in(photo: str) -> list[int]:
 def observe(library: Library) -> Any:
     """Return the photos and people of a library as `Model.holds` does; descriptors are verified."""
     photos = sorted(_photos_in(library))
+    tags: dict[str, list[str]] = {}
+    for photo in library.photos.all_photos():
+        for tag in library.people.tags(photo.id):
+            tags.setdefault(tag.person, []).append(_name_of(photo))
     people = {}
     for person in library.people:
         labels = {
@@ -127,7 +139,14 @@ def observe(library: Library) -> Any:
             for v in library.people.labels(person)
         }
         examples = sorted(_called(example) for example in library.people.examples(person))
-        people[person.name] = (examples, dict(sorted(labels.items())), sorted(person.aliases), person.note)
+        said = dict(sorted(labels.items()))
+        people[person.name] = (
+            examples,
+            said,
+            sorted(person.aliases),
+            person.note,
+            sorted(tags.get(person.name, [])),
+        )
     return photos, people
 
 
@@ -191,10 +210,11 @@ def _require(condition: bool) -> None:
 def _mention(model: Model) -> None:
     for person in model.people.values():
         model.mentioned.update(face for face in [*person.examples, *person.labels] if ".jpg" in face)
+        model.mentioned.update(f"{photo} tag" for photo in person.tags)
 
 
 def _forget(model: Model, photo: str) -> None:
-    faces = {f"{photo} {person}" for person in people_in(photo)}
+    faces = {f"{photo} {person}" for person in (*people_in(photo), "tag")}
     _require(photo in model.photos)
     model.photos.discard(photo)
     if faces & model.mentioned:
@@ -207,6 +227,7 @@ def _forget(model: Model, photo: str) -> None:
     for person in model.people.values():
         person.examples = [face for face in person.examples if face not in faces]
         person.labels = {face: says for face, says in person.labels.items() if face not in faces}
+        person.tags = [tagged for tagged in person.tags if tagged != photo]
     model.mentioned -= faces
     model.dropped -= faces
 
@@ -267,6 +288,7 @@ def _merge(people: People, into: str, other: str) -> None:
         if says == "yes" or face not in person.labels:
             person.labels[face] = says
     person.labels = {f: s for f, s in person.labels.items() if s == "yes" or f not in person.examples}
+    person.tags += [photo for photo in gone.tags if photo not in person.tags]
     person.is_merged = True
     person.aliases += gone.aliases
     person.note = "\n".join(filter(None, [person.note, gone.note]))
@@ -318,6 +340,16 @@ def _reject(people: People, name: str, face: str) -> None:
     people[name].examples = [e for e in people[name].examples if e != face]
 
 
+def _tag(people: People, name: str, photo: str, _: str) -> None:
+    _require(name in people and photo not in people[name].tags)
+    people[name].tags.append(photo)
+
+
+def _untag(people: People, name: str, photo: str) -> None:
+    _require(name in people and photo in people[name].tags)
+    people[name].tags.remove(photo)
+
+
 _EDITS: dict[str, Any] = {
     "add": _add,
     "rename": _rename,
@@ -330,6 +362,8 @@ _EDITS: dict[str, Any] = {
     "remove": _remove,
     "confirm": _confirm,
     "reject": _reject,
+    "tag": _tag,
+    "untag": _untag,
 }
 
 # -- random changes ----------------------------------------------------------------------------------
@@ -340,7 +374,7 @@ def propose(model: Model, chance: random.Random) -> Change:
     people = sorted(model.people)
     kind = chance.choices(
         ["store", "forget", "undo", "redo", "erase", *_EDITS],
-        [8, 4, 6, 2, 1, 5, 2, 2, 1, 2, 2, 2, 2, 2, 6, 4],
+        [8, 4, 6, 2, 1, 5, 2, 2, 1, 2, 2, 2, 2, 2, 6, 4, 5, 1],
     )[0]
     if kind in ("undo", "redo") and model.undoable[-1:] != [UNSURE]:
         return (kind,)
@@ -374,6 +408,9 @@ def _propose_edit(model: Model, kind: str, name: str, chance: random.Random) -> 
         return kind if is_plain else "move", name, some, other
     if kind == "remove examples":
         return kind, name, some
+    if kind in ("tag", "untag") and model.photos:
+        photo = chance.choice(sorted(model.photos))
+        return (kind, name, photo, chance.choice(["", "corner"])) if kind == "tag" else (kind, name, photo)
     if kind in ("confirm", "reject"):
         faces = [f"{photo} {person}" for photo in sorted(model.photos) for person in people_in(photo)]
         return (kind, name, chance.choice(faces)) if faces else ("remove", name)
@@ -414,6 +451,10 @@ def perform(library: Library, change: Change) -> None:
         people.rename(*more)
     elif kind == "merge":
         people.merge(more[0], [more[1]], "merge")
+    elif kind == "tag":
+        people.tag(more[0], _id_of(library, more[1]), Box(1500, 1000, 1600, 1200) if more[2] else None)
+    elif kind == "untag":
+        people.untag(more[0], _id_of(library, more[1]))
     elif kind in ("confirm", "reject"):
         judge = people.confirm if kind == "confirm" else people.reject
         judge(more[0], *_place_of(library, more[1]))
@@ -430,9 +471,13 @@ def perform(library: Library, change: Change) -> None:
 def _place_of(library: Library, face: str) -> tuple[str, int]:
     """Return the id of a face's photo and its number there."""
     photo, person = face.split()
+    return _id_of(library, photo), people_in(photo).index(int(person))
+
+
+def _id_of(library: Library, photo: str) -> str:
     for stored in library.photos.all_photos():
         if _name_of(stored) == photo:
-            return stored.id, people_in(photo).index(int(person))
+            return stored.id
     raise InvalidInputError(f"no photo {photo}")
 
 
@@ -473,8 +518,10 @@ def compare_search(library: Library, model: Model, chance: random.Random) -> Non
     name, (condition, is_met) = chance.choice(list(conditions.items()))
     met = {photo for photo in found if is_met(photo)}
     assert _found(library, [one], conditions=condition) == met, f"{one}, {name} of {number}"
-    alone = {photo for photo in found if len(people_in(photo)) == 1}
-    theirs = {photo for photo in found if _may_be_only(photo, model.people[one])}
+    with_others = {photo for name, p in model.people.items() if name != one for photo in p.tags}
+    own = set(model.people[one].tags)
+    alone = {photo for photo in found if len(people_in(photo)) == (0 if photo in own else 1)} - with_others
+    theirs = {photo for photo in found if _may_be_only(photo, model.people[one])} - with_others
     found_alone = _found(library, [one], only=True)
     assert alone <= found_alone <= theirs, f"only {one}: {sorted(found_alone)}, not {sorted(alone)}"
     if one == other:
@@ -484,8 +531,9 @@ def compare_search(library: Library, model: Model, chance: random.Random) -> Non
     assert either <= found | found_other, f"{one} or {other}: {sorted(either)}"
     assert found <= either or not is_clear, f"{one}: {sorted(found)}, or {other}: {sorted(either)}"
     both = _found(library, [one, other], at_least=2)
-    assert both <= found & found_other, f"{one} and {other}: {sorted(both)}"
-    assert _found(library, [one], without=[other]) <= found, f"{one} without {other}"
+    others = set(model.people[other].tags) & model.photos
+    assert own & others <= both <= found & found_other, f"{one} and {other}: {sorted(both)}"
+    assert _found(library, [one], without=[other]) <= found - others, f"{one} without {other}"
 
 
 def _date(number: int) -> datetime:
@@ -520,7 +568,8 @@ def _expected(model: Model, name: str) -> tuple[set[str], set[str]]:
     shown = {int(face.split()[1]) for face in person.examples}
     is_clear = len(shown) == 1 and "no" not in person.labels.values()
     judged = {face for p in model.people.values() for face in [*p.labels, *p.examples]}
-    must, may = set(), set()
+    must = set(person.tags) & model.photos
+    may = set(must)
     for photo in model.photos:
         for identity in people_in(photo):
             face = f"{photo} {identity}"

@@ -175,3 +175,22 @@ def test_the_list_follows_the_library(timeline: TestClient, dated: Library) -> N
     remove(dated, [latest["id"]])
     assert timeline.get(f"{API}/timeline").json()["total"] == 6
     assert _names_by_date(timeline, limit=1) == ["may-0.jpg"]
+
+
+def test_a_person_is_tagged_where_no_face_was_found(own: TestClient) -> None:
+    dim = own.get(f"{API}/status").json()["dim"]
+    assert own.post(f"{API}/people", json={"name": "Ida", "descriptors": [[1.0] * dim]}).status_code == 201
+    photo = own.get(f"{API}/photos").json()["photos"][0]
+    at = f"{API}/photos/{photo['id']}/tags"
+    box = [0, 0, 3, 2]
+    assert own.post(at, json={"person": "ida", "box": box}).json()["name"] == "Ida"
+    assert own.post(at, json={"person": "Ida"}).status_code == 422
+    assert own.post(at, json={"person": "Nobody"}).status_code == 404
+    assert own.post(f"{API}/photos/999/tags", json={"person": "Ida"}).status_code == 404
+    tag = {"person": "Ida", "photo_id": photo["id"], "box": box, "face": None}
+    assert own.get(f"{API}/photos/{photo['id']}").json()["tags"] == [tag]
+    found = own.post(f"{API}/search", json={"people": [{"saved": "Ida"}]}).json()["hits"]
+    (match,) = next(hit for hit in found if hit["id"] == photo["id"])["matches"]
+    assert (match["face"], match["box"], match["sure"]) == (None, box, True)
+    assert own.delete(at, params={"person": "Ida"}).status_code == 200
+    assert own.get(f"{API}/photos/{photo['id']}").json()["tags"] == []

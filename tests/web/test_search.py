@@ -148,3 +148,21 @@ def test_likeness_puts_uploads_of_one_person_together(
         "groups"
     ]
     assert sorted(map(sorted, groups)) == sorted([sorted([faces["P001"], twin]), [faces["P003"]]])
+
+
+def test_a_search_is_saved_listed_and_removed(shared: TestClient) -> None:
+    vector = [1.0] + [0.0] * (shared.get(f"{API}/status").json()["dim"] - 1)
+    shared.post(f"{API}/people", json={"name": "Ida", "descriptors": [vector]})
+    at = f"{API}/searches/Ida%2Falone"
+    body = {"people": ["ida"], "only": True, "min_faces": 1}
+    made = shared.put(at, json=body)
+    assert made.status_code == 200
+    assert made.json()["people"] == ["Ida"]
+    assert shared.get(f"{API}/searches").json() == {"searches": [made.json()]}
+    assert shared.put(at, json=body | {"only": False}).json()["only"] is False
+    assert shared.put(at, json={"people": ["nobody"]}).status_code == 404
+    assert shared.put(at, json={"people": ["Ida"], "at_least": 2}).status_code == 422
+    assert shared.put(at, json=body | {"link_to": "/etc"}).status_code == 422
+    assert shared.delete(at).json()["summary"] == "removed the search Ida/alone"
+    assert shared.delete(at).status_code == 404
+    shared.delete(f"{API}/people/Ida", params={"for_good": True})

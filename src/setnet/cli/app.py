@@ -20,6 +20,7 @@ PANELS: dict[str, dict[str, str]] = {
         "demo": "See it work: make an album, index it, run three queries.",
         "index": "Find the faces in folders of photos and keep them in a library.",
         "search": "Find the photos that contain these people: all of them first, then all but one.",
+        "searches": "List and remove saved searches.",
         "people": "Find who is in the photos; save people by name, edit them; undo changes.",
         "serve": "Open the library as a web page and REST API.",
         "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",

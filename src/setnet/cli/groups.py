@@ -233,7 +233,7 @@ def photos(call: Call, name: NameArgument) -> Result:
         (
             "-" if p.photo.taken is None else p.photo.taken.isoformat(" ", "minutes"),
             "" if p.sure else "maybe",
-            f"{display_path(p.photo.path)}#{p.face + 1}",
+            display_path(p.photo.path) + ("" if p.face is None else f"#{p.face + 1}"),
         )
         for p in found.photos
     ]

@@ -27,9 +27,11 @@ from setnet.cli.options import (
 from setnet.cli.output import count_photos, say
 from setnet.cli.tags import import_tags
 from setnet.errors import InvalidInputError
+from setnet.library.paths import resolve_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
+    from setnet.faces import Box
     from setnet.library import Example, People, Person
 
 _SAVED, _EXAMPLES, _EXCHANGE = "Saved people", "Examples and corrections", "Undo, export, import"
@@ -269,6 +271,41 @@ def reject(call: Call, name: NameArgument, faces: FacesArgument) -> Result:
     for note in notes:
         say(f"note: {note}")
     return _about(done[-1][0], notes=notes)
+
+
+@command(app, panel=_EXAMPLES)
+def tag(
+    call: Call,
+    photo: Annotated[Path, argument("PHOTO", "An indexed photo.")],
+    name: NameArgument,
+    box: Annotated[
+        str | None,
+        option("Where: left, top, width and height in pixels of the upright photo.", metavar="X,Y,W,H"),
+    ] = None,
+    remove: Annotated[bool, option("Take the tag back.", "--remove")] = False,
+) -> Result:
+    """Say that somebody is in a photo, also where no face was found: searches find it as a sure match.
+
+    A tag is no example: faces are not compared with it.
+    """
+    found = call.library.photos.photo_at(resolve_path(photo))
+    people = call.library.people
+    if remove:
+        if box is not None:
+            raise InvalidInputError("a person has one tag in a photo: leave out --box to remove it")
+        return _about(people.untag(name, found.id), f"{name} is not tagged in {found.display_name} any more")
+    person = people.tag(name, found.id, None if box is None else _box(box))
+    return _about(person, f"{person.name} is in {found.display_name}")
+
+
+def _box(text: str) -> Box:
+    from setnet.faces import Box
+
+    try:
+        x, y, width, height = map(float, text.split(","))
+    except ValueError:
+        raise InvalidInputError(f"{text!r} is no box: write left,top,width,height in pixels") from None
+    return Box(x, y, x + width, y + height)
 
 
 @command(app, panel=_EXCHANGE)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import csv
 import filecmp
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,11 +34,11 @@ from setnet.cli.options import (
 from setnet.cli.output import one_line, print_text, say
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
-from setnet.library.paths import display_path
+from setnet.library.paths import display_path, numbered_places, resolve_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, GroupTotal, PhotoHit, VideoHit
+    from setnet.library import Answer, GroupTotal, PhotoHit, SavedSearch, VideoHit
 
 app = make_app()
 
@@ -46,14 +47,14 @@ app = make_app()
 def search(
     call: Call,
     people: Annotated[
-        list[str],
+        list[str] | None,
         argument(
             "PERSON",
             "A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
             "left); or a folder of photos of one person.",
             autocompletion=complete_names,
         ),
-    ],
+    ] = None,
     limit: LimitOption = 20,
     all_people: AllOption = False,
     at_least: AtLeastOption = 1,
@@ -101,6 +102,21 @@ def search(
     copy_to: Annotated[
         Path | None, option("Also copy the photos there; no file there is replaced.", metavar="DIR")
     ] = None,
+    save: Annotated[
+        str | None,
+        option("Keep this search under a name; `setnet searches` lists what is kept.", metavar="NAME"),
+    ] = None,
+    link_to: Annotated[
+        Path | None,
+        option(
+            "With --save: a folder of links to all photos of the search, also after each `setnet index`.",
+            metavar="DIR",
+        ),
+    ] = None,
+    saved: Annotated[
+        str | None,
+        option("Search as was saved under this name, and bring its links up to date.", metavar="NAME"),
+    ] = None,
 ) -> Result:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
@@ -118,18 +134,51 @@ def search(
     if copy_to is not None:
         with storage_errors(copy_to, "cannot write "):  # before anything is searched
             copy_to.mkdir(parents=True, exist_ok=True)
-    query = PhotoQuery(
-        people,
-        without=without or (),
-        k=limit,
-        mode=mode,
-        at_least=len(people) if all_people else at_least,
-        only=only,
-        sure=sure,
-        min_similarity=min_similarity,
-        totals=True,
-        conditions=Conditions.parse(after, before, folder, faces, kind),
-    )
+    if link_to is not None and save is None:
+        raise InvalidInputError("--link-to goes with --save NAME; --copy-to copies photos without it")
+    if saved is not None:
+        if people or save:
+            raise InvalidInputError("--saved says who to look for: leave out PERSON and --save")
+        search = call.library.searches.get(saved)
+        query = replace(search.query(limit), mode=mode)
+        _follow(call, search)
+    else:
+        query = PhotoQuery(
+            people or (),
+            without=without or (),
+            k=limit,
+            mode=mode,
+            at_least=len(people or ()) if all_people else at_least,
+            only=only,
+            sure=sure,
+            min_similarity=min_similarity,
+            totals=True,
+            conditions=Conditions.parse(after, before, folder, faces, kind),
+        )
+    if save is not None:
+        from setnet.library import SavedSearch
+        from setnet.library.query import face_range_from
+
+        low, high = face_range_from(faces) if faces else (None, None)
+        search = SavedSearch(
+            save,
+            tuple(people or ()),
+            tuple(without or ()),
+            query.at_least,
+            only,
+            sure,
+            min_similarity,
+            after=after,
+            before=before,
+            folder=folder and display_path(resolve_path(folder)),
+            min_faces=low,
+            max_faces=high,
+            kind=kind,
+            link_to=None if link_to is None else str(link_to),
+        )
+        search = call.library.searches.save(search)
+        say(f"saved: setnet search --saved {shlex.quote(search.name)}")
+        _follow(call, search)
     if in_video:
         if kind == "photo" or any((sheet, paths, null, csv, copy_to)):
             raise InvalidInputError(
@@ -158,6 +207,13 @@ def search(
     if paths or null or csv:
         return Result(None, status=not complete)
     return Result(answer, _table(shown_answer), remarks=_remarks(shown_answer, mode), status=not complete)
+
+
+def _follow(call: Call, search: SavedSearch) -> None:
+    """Bring the links of a saved search up to date, if it has a folder of them."""
+    if search.link_to is not None:
+        for remark in call.library.searches.follow_one(search) or [f"links: {search.link_to}"]:
+            say(remark)
 
 
 def _list_videos(found: Sequence[VideoHit]) -> Result:
@@ -235,7 +291,10 @@ def _also(hit: PhotoHit) -> str:
 
 
 def _who(hit: PhotoHit) -> str:
-    return ", ".join(f"{m.label} {m.similarity:.2f}" for m in hit.matches) or "-"
+    return (
+        ", ".join(f"{m.label} {'tag' if m.face is None else f'{m.similarity:.2f}'}" for m in hit.matches)
+        or "-"
+    )
 
 
 def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
@@ -291,7 +350,7 @@ def copy_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
 
 def _copy(photo: Path, folder: Path) -> None:
     """Copy a file under its name, or a numbered one, unless an earlier search did; no half of it is left."""
-    for place in _places(photo, folder):
+    for place in numbered_places(photo, folder):
         if place.is_file() and not place.is_symlink() and filecmp.cmp(photo, place, shallow=False):
             return
         try:
@@ -307,15 +366,3 @@ def _copy(photo: Path, folder: Path) -> None:
             place.unlink()
             raise
         return
-
-
-def _places(photo: Path, folder: Path) -> Iterator[Path]:
-    """Yield the photo's own name in a folder, then numbered ones.
-
-    >>> places = _places(Path("/2019/both.jpg"), Path("found"))
-    >>> str(next(places)), str(next(places))
-    ('found/both.jpg', 'found/both (2).jpg')
-    """
-    yield folder / photo.name
-    for number in count(2):
-        yield folder / f"{photo.stem} ({number}){photo.suffix}"

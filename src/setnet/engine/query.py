@@ -82,7 +82,9 @@ Examples = Literal["aggregate", "mean", "max"]
 class KnownPair(NamedTuple):
     """What is known of a query element and an element of an item: they match, or they do not.
 
-    The vectors of ``without`` are numbered after the query elements.
+    The vectors of ``without`` are numbered after the query elements. A match with the element -1 says that
+    the query element is in the item without being one of its elements, or whichever of them it matches: such
+    an item is found even if it has none.
     """
 
     query_element: int

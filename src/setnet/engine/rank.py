@@ -302,11 +302,17 @@ class _Item:
             self.key = self.pair + shifts
         self.matches = self.pair >= query.least[: query.size, None]
         self.unwanted = self.similarity[query.first_row[-1] :] >= query.least[query.size :, None]
+        self.is_there = np.zeros(query.size + query.unwanted, bool)  # whatever the elements are
         for pair in known:
             self._learn(pair)
+        self.is_there, excluded = np.split(self.is_there, [query.size])
+        self.is_unwanted = bool(self.unwanted.any() or excluded.any())
+        self.key[self.is_there[:, None] & ~self.matches] = -np.inf  # somebody else's elements
 
     def _learn(self, pair: KnownPair) -> None:
         member, element, is_match = pair
+        if element == -1 and 0 <= member < len(self.is_there):
+            self.is_there[member] |= is_match
         if not 0 <= element < self.pair.shape[1] or member < 0:
             return  # of an item that has changed since
         if member < self.query.size:
@@ -322,11 +328,12 @@ class _Item:
         scored.element[i], scored.similarity[i] = -1, 0.0
         for p, e in pairs:
             scored.element[i, p], scored.similarity[i, p] = e, self.pair[p, e]
-        scored.score[i] = sum(float(self.share[p, e]) for p, e in pairs)
+        others, there = [(p, e) for p, e in pairs if not self.is_there[p]], int(self.is_there.sum())
+        scored.score[i] = there + sum(float(self.share[p, e]) for p, e in others)
         scored.similarity_sum[i] = sum(float(self.pair[p, e]) for p, e in pairs)
-        scored.matched[i] = sum(bool(self.matches[p, e]) for p, e in pairs)
+        scored.matched[i] = there + sum(bool(self.matches[p, e]) for p, e in others)
         scored.unmatched[i] = bool((~self.matches).all(axis=0).any())
-        scored.unwanted[i] = bool(self.unwanted.any())
+        scored.unwanted[i] = self.is_unwanted
 
 
 def rank_given(
@@ -448,7 +455,21 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:
     """Return the rows with a pair that is known to match: their scores may exceed their bounds."""
     seqs = [seq for seq, pairs in query.known.items() if any(pair.is_match for pair in pairs)]
-    return snapshot.find(np.array(sorted(seqs), np.int64)) if seqs else []
+    found = snapshot.find(np.array(sorted(seqs), np.int64)) if seqs else []
+    return comparable(snapshot, found, query)
+
+
+def comparable(snapshot: Snapshot, rows: Rows, query: Query) -> Rows:
+    """Return the rows that have elements, or in which a query element is known to be all the same."""
+    there = [
+        seq
+        for seq, pairs in query.known.items()
+        if any(pair.is_match and pair.element == -1 and pair.query_element < query.size for pair in pairs)
+    ]
+    return [
+        (s, some[(snapshot.segments[s].counts[some] > 0) | np.isin(snapshot.segments[s].seq[some], there)])
+        for s, some in rows
+    ]
 
 
 class _Ranking:
@@ -461,7 +482,7 @@ class _Ranking:
     def __init__(
         self, snapshot: Snapshot, allowed: Allowed, queries: list[Query], *, by_sets: bool = False
     ) -> None:
-        self._snapshot, self._queries, self._by_sets = snapshot, queries, by_sets
+        self._snapshot, self._queries, self._by_sets, self._allowed = snapshot, queries, by_sets, allowed
         self._table = table = snapshot.sets if by_sets else snapshot.elements
         self._k, self._only = queries[0].k, queries[0].only and not by_sets
         self._least = [-1.0 if by_sets else query.least_score(query.at_least) for query in queries]
@@ -481,7 +502,18 @@ class _Ranking:
             else:
                 scan.read_bounds(self._k, partial(self._floor_among, at))
             self._finish(scan, at)
+        if not self._by_sets:
+            for i, top in enumerate(self._tops):
+                top.add(self._score(i, self._without_elements()))
         return [top.best for top in self._tops]
+
+    def _without_elements(self) -> Rows:
+        """Return the rows in which a query element is known to be, but that have no elements, so no lane."""
+        segments, found = self._snapshot.segments, Rows()
+        for s, rows in _sure_rows(self._snapshot, self._queries[0]):
+            is_open = segments[s].counts[rows] == 0
+            found.append((s, rows[is_open if self._allowed is None else is_open & self._allowed[s][rows]]))
+        return found
 
     def _score(self, i: int, rows: Rows) -> Scored:
         """Score rows for query ``i``, leaving out those that fail a condition on elements."""

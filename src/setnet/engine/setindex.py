@@ -19,7 +19,7 @@ from setnet.engine.collection import CollectionReader, is_collection
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
 from setnet.engine.query import Mode, Query, QueryLike, SearchOptions
-from setnet.engine.rank import best_items, best_of, ranked_items
+from setnet.engine.rank import best_items, best_of, comparable, ranked_items
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
@@ -415,10 +415,9 @@ class SetIndex:
         """
         snapshot, _ = self._view({})
         (asked,) = self._asked([query], k, "exact", options)
-        rows = snapshot.find(self._reader.seqs_of(ids))
-        with_elements = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in rows]
+        rows = comparable(snapshot, snapshot.find(self._reader.seqs_of(ids)), asked)
         with snapshot.intact():
-            return ranked_items(snapshot, best_of(snapshot, with_elements, asked), asked)
+            return ranked_items(snapshot, best_of(snapshot, rows, asked), asked)
 
     def _view(self, options: SearchOptions) -> tuple[Snapshot, Allowed]:
         """Return the latest snapshot, and which rows satisfy the conditions on attributes."""

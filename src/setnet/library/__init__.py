@@ -40,8 +40,10 @@ __all__ = [
     "QueryPerson",
     "Ranking",
     "ReembedReport",
+    "SavedSearch",
     "StoredFace",
     "Suggestion",
+    "Tag",
     "VideoHit",
     "contact_sheet",
     "default_library",
@@ -71,12 +73,13 @@ if TYPE_CHECKING:
     from setnet.library.people import People
     from setnet.library.people_edits import FaceConflict, FaceName, FacesNamed
     from setnet.library.people_exchange import PeopleExport, PeopleImport
-    from setnet.library.person import Example, Label, Person
+    from setnet.library.person import Example, Label, Person, Tag
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
     from setnet.library.search import PersonPhotos, Ranking, find_videos
+    from setnet.library.searches import SavedSearch
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
     from setnet.library.undo import Change
 else:
@@ -98,12 +101,13 @@ else:
             "people": "People",
             "people_edits": "FaceConflict FaceName FacesNamed",
             "people_exchange": "PeopleExport PeopleImport",
-            "person": "Example Label Person",
+            "person": "Example Label Person Tag",
             "photos": "FailedPhoto LibraryPhoto PersonMatch PhotoHit StoredFace",
             "query": "Conditions PhotoQuery QueryPerson",
             "reembed": "ReembedReport",
             "repair": "LibraryRepair",
             "search": "PersonPhotos Ranking find_videos",
+            "searches": "SavedSearch",
             "sheets": "contact_sheet duplicate_sheet group_sheet",
             "undo": "Change",
         },

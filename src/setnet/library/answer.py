@@ -234,7 +234,7 @@ def _weight(hit: PhotoHit, match: PersonMatch) -> float:
 
 
 def _seen(hit: PhotoHit, match: PersonMatch) -> float:
-    return hit.photo.faces[match.face].seen or 0.0
+    return 0.0 if match.face is None else hit.photo.faces[match.face].seen or 0.0
 
 
 def _presence(seconds: float) -> float:

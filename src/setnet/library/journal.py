@@ -1,9 +1,10 @@
 """The journal `library.journal`: what people typed, kept a second time beside the database.
 
 It has every row of the tables in `JOURNAL_TABLES`: settings, folders, people, their other names, example
-faces and labels. One line is one row as it is now, or that it is gone; a line with a number ends each change
-and says how many rows it has. Every line begins with its checksum. The file begins with all rows there were
-when it was last written whole, so that reading it from the start gives the tables as they are.
+faces, labels, tags and saved searches. One line is one row as it is now, or that it is gone; a line with a
+number ends each change and says how many rows it has. Every line begins with its checksum. The file begins
+with all rows there were when it was last written whole, so that reading it from the start gives the tables as
+they are.
 
 A change is entered after the database has committed it, and the database has the number of its latest one
 (`sums`, 'journal'). So a journal that is behind its database lacks a change whose process was killed: it is
@@ -39,6 +40,8 @@ JOURNAL_TABLES: Mapping[str, str] = {
     "aliases": "id person name key",
     "examples": _EXAMPLE,
     "labels": _LABEL,
+    "tags": "id person content x0 y0 x1 y1 added",
+    "searches": "id name key query link added",
     "forgotten_faces": "id content x0 y0 x1 y1",
 }
 _TAIL = 64  # bytes: more than the last line of a change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -61,9 +62,11 @@ if TYPE_CHECKING:
     from setnet.library.photo_reader import PhotoResult
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
+    from setnet.library.searches import Searches
     from setnet.sandbox import Limits
 
 
+_LOG = logging.getLogger("setnet.library")
 _LONGEST_DIM = 7  # digits
 
 
@@ -167,6 +170,13 @@ class Library:
         from setnet.library.groups import Groups
 
         return Groups(self)
+
+    @cached_property
+    def searches(self) -> Searches:
+        """The saved searches."""
+        from setnet.library.searches import Searches
+
+        return Searches(self)
 
     @cached_property
     def settings(self) -> FaceSettings:
@@ -362,6 +372,8 @@ class Library:
             from setnet.library.pictures import delete_stale
 
             delete_stale(self.path / THUMBNAILS, self.photos)
+        for remark in self.searches.follow() if report.has_changed else ():
+            _LOG.warning("%s", remark)
         return report
 
     @own_errors
@@ -498,7 +510,8 @@ class Library:
         faces |= self.people.known_faces(name).grouped
         if person.examples:
             query = PhotoQuery([self.person(person.id)], sure=True, k=max(1, len(self.set_index)))
-            faces |= {(hit.photo.id, match.face) for hit in self.find(query).hits for match in hit.matches}
+            matches = [(hit.photo.id, match.face) for hit in self.find(query).hits for match in hit.matches]
+            faces |= {(photo, face) for photo, face in matches if face is not None}
         with self._writing() as index:
             return forget_person(self.database, index, person, faces)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 
 from setnet.addresses import is_address, require_address, to_address
@@ -135,3 +136,15 @@ def is_shot_path(path: bytes) -> bool:
     (True, False)
     """
     return _TIMES.fullmatch(os.path.basename(path)) is not None
+
+
+def numbered_places(photo: Path, folder: Path) -> Iterator[Path]:
+    """Yield the photo's own name in a folder, then numbered ones.
+
+    >>> places = numbered_places(Path("/2019/both.jpg"), Path("found"))
+    >>> str(next(places)), str(next(places))
+    ('found/both.jpg', 'found/both (2).jpg')
+    """
+    yield folder / photo.name
+    for number in count(2):
+        yield folder / f"{photo.stem} ({number}){photo.suffix}"

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, transaction
 from setnet.errors import InvalidInputError, TakenError, choice_error
+from setnet.faces import Box
 from setnet.heads import Logistic
 from setnet.library.database import Database
 from setnet.library.examples import MAX_EXAMPLES, count_unlike, example_faces, examples_from, mixed_warning
+from setnet.library.face_references import photo_number
 from setnet.library.people_edits import (
     FaceName,
     FaceNaming,
@@ -37,7 +39,9 @@ from setnet.library.people_edits import (
     set_cover,
     set_note,
     share_faces,
+    tag_photo,
     undo_merge,
+    untag_photo,
 )
 from setnet.library.person import (
     Example,
@@ -45,6 +49,7 @@ from setnet.library.person import (
     Person,
     PersonDetails,
     PersonFaces,
+    Tag,
     Who,
     all_people,
     check_descriptor,
@@ -57,6 +62,7 @@ from setnet.library.person import (
     read_examples,
     read_known_faces,
     read_labels,
+    read_tags,
     require_person,
     stack_examples,
 )
@@ -393,6 +399,40 @@ class People:
             f"{len(lost):,} of {pluralise(len(before), 'photo')} {verb} no longer sure: confirm those of "
             f"{known.name}, or undo the rejection (change {known.change})"
         ]
+
+    @own_errors
+    def tag(self, person: Who, photo_id: str, box: Box | None = None) -> Person:
+        """Keep that a person is in a photo, in a box of the upright photo or anywhere in it.
+
+        Searches find the photo as if the match were sure. A tag is no example of the person; at a face it
+        counts as a confirmed face.
+        """
+        with self.recording() as db:
+            row = require_person(db, person)
+            tag_photo(db, row, photo_id, box)
+            return self._enter(db, "tag", f"tagged {person_name(db, row)} in a photo", row)
+
+    @own_errors
+    def untag(self, person: Who, photo_id: str) -> Person:
+        """Take the tag of a person in a photo back."""
+        with self.recording() as db:
+            row = require_person(db, person)
+            untag_photo(db, row, photo_id)
+            return self._enter(db, "tag", f"removed the tag of {person_name(db, row)} in a photo", row)
+
+    def tags(self, photo_id: str) -> list[Tag]:
+        """Return who is tagged in a photo."""
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            return read_tags(db, "photos.id = ?", photo_number(photo_id))
+
+    def tagged_contents(self, person: Who) -> tuple[tuple[bytes, Box | None], ...]:
+        """Return the contents of photos that a person is tagged in, each with the box or None."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT content, x0, y0, x1, y1 FROM tags WHERE person = ? ORDER BY id",
+                (require_person(db, person),),
+            ).fetchall()
+        return tuple((content, None if box[0] is None else Box(*box)) for content, *box in rows)
 
     def _sure_photos(self, person: Who) -> set[str]:
         """Return the photos that surely show a person; none where these people belong to no library."""

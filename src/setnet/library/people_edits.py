@@ -5,6 +5,7 @@ Naming many faces at once, as other programs' tags do, never changes what is sai
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections import defaultdict
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.examples import KnownFaces, reference_in
-from setnet.library.face_references import FaceReference, photo_number, refer_to_face
+from setnet.library.face_references import FaceReference, photo_number, refer_to_face, resolve_references
 from setnet.library.paths import display_path
 from setnet.library.person import (
     EXAMPLE_COLUMNS,
@@ -151,8 +152,13 @@ def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     for number, content, *box in theirs:  # what was not the one is an example of the other
         if any(who == into for who, _ in examples_at(db, FaceReference(content, Box(*box)))):
             delete_row(db, "labels", number)
-    for table in ("aliases", "face_groups"):
+    db.execute(
+        "DELETE FROM tags WHERE person = ?1 AND content IN (SELECT content FROM tags WHERE person = ?2)",
+        (other, into),
+    )
+    for table in ("aliases", "face_groups", "tags"):
         db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (into, other))
+    _replace_in_searches(db, other, into)
     notes = [
         db.execute("SELECT note FROM people WHERE id = ?", (row,)).fetchone()[0] for row in (into, other)
     ]
@@ -160,11 +166,39 @@ def merge_people(db: sqlite3.Connection, into: int, other: int) -> None:
     delete_row(db, "people", other)
 
 
+def searched_ids(query: str) -> list[str]:
+    """Return the ids of the people in the query of a saved search."""
+    stored = json.loads(query)
+    return [*stored["people"], *stored["without"]]
+
+
+def searches_with(db: sqlite3.Connection, uids: Iterable[str]) -> list[int]:
+    """Return the rows of the saved searches that have one of these people."""
+    gone = set(uids)
+    rows = db.execute("SELECT id, query FROM searches").fetchall()
+    return [row for row, query in rows if gone & {*searched_ids(query)}]
+
+
+def _replace_in_searches(db: sqlite3.Connection, old: int, new: int) -> None:
+    """Let saved searches have another person in the place of one."""
+    (was,), (now,) = (
+        db.execute("SELECT uid FROM people WHERE id = ?", (row,)).fetchone() for row in (old, new)
+    )
+    for row in searches_with(db, [was]):
+        (query,) = db.execute("SELECT query FROM searches WHERE id = ?", (row,)).fetchone()
+        stored = json.loads(query)
+        for key in ("people", "without"):
+            stored[key] = list(dict.fromkeys(now if uid == was else uid for uid in stored[key]))
+        stored["at_least"] = min(stored["at_least"], len(stored["people"]))
+        db.execute("UPDATE searches SET query = ? WHERE id = ?", (json.dumps(stored), row))
+
+
 def undo_merge(db: sqlite3.Connection, person: int, numbers: Sequence[int], made: int) -> bool:
     """Give `made` all that a merge gave a person with just these examples; return whether there was one."""
     merged = db.execute(
         "SELECT changes.id, tbl, row, before FROM changed_rows JOIN changes ON changes.id = change WHERE "
-        "kind = 'merge' AND tbl IN ('examples', 'labels', 'aliases', 'face_groups') ORDER BY changes.id DESC"
+        "kind = 'merge' AND tbl IN ('examples', 'labels', 'aliases', 'face_groups', 'tags') "
+        "ORDER BY changes.id DESC"
     ).fetchall()
     came: defaultdict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for change, table, row, before in merged:
@@ -224,6 +258,10 @@ def take_from_others(db: sqlite3.Connection, person: int, face: Example) -> set[
         if who != person and example.number is not None:
             owners.add(who)
             delete_row(db, "examples", example.number)
+    for number, who in tags_at(db, reference):
+        if who != person:
+            owners.add(who)
+            delete_row(db, "tags", number)
     return owners
 
 
@@ -237,6 +275,79 @@ def reject_face(db: sqlite3.Connection, person: int, face: Example) -> None:
     for who, example in examples_at(db, reference):
         if who == person and example.number is not None:
             delete_row(db, "examples", example.number)
+    for number, who in tags_at(db, reference):
+        if who == person:
+            delete_row(db, "tags", number)
+
+
+def tag_photo(db: sqlite3.Connection, person: int, photo_id: str, box: Box | None) -> None:
+    """Keep that a person is in a photo, at a place or anywhere; a tag that says nothing new is an error."""
+    photo, name = photo_number(photo_id), person_name(db, person)
+    row = db.execute(
+        "SELECT hash, width, height, path FROM photos LEFT JOIN shots USING (id) "
+        "WHERE photos.id = ? AND state = 'ready' AND start IS NULL",
+        (photo,),
+    ).fetchone()
+    if row is None:
+        raise InvalidInputError(f"no photo {photo_id!r} in this library")
+    content, width, height, path = row
+    where = display_path(path)
+    if db.execute("SELECT 1 FROM tags WHERE person = ? AND content = ?", (person, content)).fetchone():
+        raise InvalidInputError(f"{name} is tagged in {where} already")
+    if box is not None:
+        if not (0 <= box.x0 < box.x1 <= width and 0 <= box.y0 < box.y1 <= height):
+            raise InvalidInputError(
+                f"the box is empty or not in {where}, which has {width} x {height} pixels"
+            )
+        reference = FaceReference(content, box)
+        is_face = resolve_references(db, [reference])[0] is not None
+        if is_face and any(said[1:] == (person, False) for said in labels_on_face(db, reference)):
+            raise InvalidInputError(f"the face there in {where} was rejected for {name}: confirm it instead")
+        if is_face and (owners := _owners(db, reference)):
+            owner = person_name(db, min(owners))
+            raise InvalidInputError(
+                f"the face there in {where} is {owner} already: `people confirm` moves it"
+            )
+    add_tag(db, person, content, box)
+
+
+def add_tag(db: sqlite3.Connection, person: int, content: bytes, box: Box | None) -> None:
+    """Keep a tag on photos of a content, unless the person has one there."""
+    corners: Sequence[float | None] = (None,) * 4 if box is None else [float(value) for value in box]
+    db.execute(
+        "INSERT OR IGNORE INTO tags (person, content, x0, y0, x1, y1, added) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (person, content, *corners, time.time()),
+    )
+
+
+def _owners(db: sqlite3.Connection, reference: FaceReference) -> set[int]:
+    """Return whose a face is, by labels, examples and tags."""
+    owners = {who for _, who, is_match in labels_on_face(db, reference) if is_match}
+    owners |= {who for who, _ in examples_at(db, reference)}
+    return owners | {who for _, who in tags_at(db, reference)}
+
+
+def tags_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int]]:
+    """Return the tags at a face: (number, person)."""
+    rows = db.execute(
+        "SELECT id, person, x0, y0, x1, y1 FROM tags WHERE content = ? AND x0 IS NOT NULL",
+        (reference.content,),
+    ).fetchall()
+    return [
+        (number, who)
+        for number, who, *box in rows
+        if reference.is_same(FaceReference(reference.content, Box(*box)))
+    ]
+
+
+def untag_photo(db: sqlite3.Connection, person: int, photo_id: str) -> None:
+    """Take a tag back."""
+    gone = db.execute(
+        "DELETE FROM tags WHERE person = ? AND content = (SELECT hash FROM photos WHERE id = ?)",
+        (person, photo_number(photo_id)),
+    ).rowcount
+    if not gone:
+        raise InvalidInputError(f"{person_name(db, person)} is not tagged in photo {photo_id}")
 
 
 def own_examples(db: sqlite3.Connection, person: int, numbers: Sequence[int]) -> list[Example]:
@@ -403,9 +514,7 @@ class FaceNaming:
         """Return whose a face is: confirmed, an example, or in a group with a name; and whether rejected."""
         labels = labels_on_face(self._db, reference)
         is_rejected = any(label[1:] == (person, False) for label in labels)
-        owners = {who for _, who, is_match in labels if is_match}
-        owners |= {who for who, _ in examples_at(self._db, reference)}
-        if owners:
+        if owners := _owners(self._db, reference):
             return owners, is_rejected
         member = face_number(int(said.photo_id), said.face)
         row = self._db.execute(

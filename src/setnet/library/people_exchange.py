@@ -28,6 +28,7 @@ from setnet.library.paths import display_path
 from setnet.library.people import People
 from setnet.library.people_edits import (
     add_examples,
+    add_tag,
     create_person,
     insert_row,
     label_face,
@@ -64,7 +65,10 @@ _NO_DESCRIPTOR = np.zeros(0, np.float32)  # of a face that must be found again
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonRecord:
-    """A person in a file: their examples, the place of the cover among these, and their labels."""
+    """A person in a file: their examples, the place of the cover among these, their labels and tags.
+
+    A tag is the content of a photo that they are in, and the box there or None.
+    """
 
     id: str
     name: str
@@ -74,6 +78,7 @@ class PersonRecord:
     examples: tuple[Example, ...]
     cover: int | None
     labels: tuple[Label, ...]
+    tags: tuple[tuple[bytes, Box | None], ...] = ()
 
     @classmethod
     def of(cls, people: People, person: Person) -> PersonRecord:
@@ -82,7 +87,7 @@ class PersonRecord:
         cover = next((place for place, e in enumerate(examples) if e.number == person.cover), None)
         labels = {label.id: label for label in people.labels(person)}  # one for all copies of a photo
         facts = person.id, person.name, person.aliases, person.note, person.added.timestamp()
-        return cls(*facts, examples, cover, tuple(labels.values()))
+        return cls(*facts, examples, cover, tuple(labels.values()), people.tagged_contents(person))
 
     def to_dict(self, has_descriptors: bool) -> dict[str, Any]:
         """Return the person as values that JSON can hold."""
@@ -119,6 +124,10 @@ class PersonRecord:
                     "added": label.added,
                 }
                 for label in self.labels
+            ],
+            "tags": [
+                {"content": content.hex(), "box": None if box is None else list(box)}
+                for content, box in self.tags
             ],
         }
 
@@ -261,6 +270,10 @@ def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
         tuple(_read_example(example, dim) for example in examples),
         covers[0] if covers else None,
         tuple(_read_label(label, name, dim) for label in fields.objects("labels", _MAX_EXAMPLES)),
+        tuple(
+            (_read_content(tag), _read_box(tag) if tag.value.get("box") is not None else None)
+            for tag in fields.objects("tags", _MAX_EXAMPLES)
+        ),
     )
 
 
@@ -468,6 +481,8 @@ class _Import:
         ]
         for label, vector in labels:
             report.labels += self._add_label(person, label, vector)
+        for content, box in record.tags:
+            add_tag(db, person, content, box)
         lost = len(record.examples) - len(examples), len(record.labels) - len(labels)
         report.not_found += sum(lost)
         if any(lost):

@@ -10,10 +10,11 @@ import secrets
 import sqlite3
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -427,11 +428,16 @@ Faces = frozenset[tuple[str, int]]  # each the id of a photo and the number of a
 
 
 class PersonFaces(NamedTuple):
-    """What is known of faces of photos and one person."""
+    """What is known of faces of photos and one person.
+
+    `tagged` are photos with a tag of the person at which there is no face, or that says no place; the box is
+    that of the tag. A tag at a face is a confirmed face.
+    """
 
     confirmed: Faces
     rejected: Faces
     grouped: Faces
+    tagged: Mapping[str, Box | None] = MappingProxyType({})
 
 
 def read_known_faces(db: sqlite3.Connection, person: int) -> PersonFaces:
@@ -446,6 +452,12 @@ def read_known_faces(db: sqlite3.Connection, person: int) -> PersonFaces:
     found: dict[int, set[tuple[str, int]]] = {0: set(), 1: set()}
     for row, places in zip(judged, resolve_all_references(db, references), strict=True):
         found[row[0]] |= {(str(photo), face) for photo, face in places}
+    tagged: dict[str, Box | None] = {}
+    for tag in read_tags(db, "person = ?", person):
+        if tag.face is None:
+            tagged[tag.photo_id] = tag.box
+        else:
+            found[1].add((tag.photo_id, tag.face))
     members = db.execute(
         "SELECT group_members.id FROM face_groups JOIN group_members ON grp = face_groups.id "
         f"JOIN photos ON photos.id = group_members.id / {FACES} AND state = 'ready' WHERE person = ?",
@@ -453,7 +465,41 @@ def read_known_faces(db: sqlite3.Connection, person: int) -> PersonFaces:
     ).fetchall()
     grouped = {(str(number // FACES), number % FACES) for (number,) in members}
     rejected, confirmed = frozenset(found[0]), frozenset(found[1])
-    return PersonFaces(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed)
+    return PersonFaces(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed, tagged)
+
+
+class Tag(NamedTuple):
+    """A person whom the user sees in a photo, and where; `face` is the number of the face there, if any."""
+
+    person: str
+    photo_id: str
+    box: Box | None
+    face: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tag as values that JSON can hold."""
+        return self._asdict() | {"box": None if self.box is None else list(self.box)}
+
+
+def read_tags(db: sqlite3.Connection, condition: str, *values: object) -> list[Tag]:
+    """Return the tags that meet a condition on them, for each copy of their photo, oldest first."""
+    rows = db.execute(
+        "SELECT people.name, photos.id, content, x0, y0, x1, y1 FROM tags JOIN people ON people.id = person "
+        f"JOIN photos ON hash = content AND state = 'ready' WHERE {condition} ORDER BY tags.id, photos.id",
+        values,
+    ).fetchall()
+    references = [FaceReference(row[2], Box(*row[3:])) for row in rows if row[3] is not None]
+    faces = {
+        (reference, photo): face
+        for reference, places in zip(references, resolve_all_references(db, references), strict=True)
+        for photo, face in places
+    }
+    found = []
+    for name, photo, content, *corners in rows:
+        box = None if corners[0] is None else Box(*corners)
+        face = None if box is None else faces.get((FaceReference(content, box), photo))
+        found.append(Tag(name, str(photo), box, face))
+    return found
 
 
 def labels_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, bool]]:

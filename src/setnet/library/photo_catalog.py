@@ -154,6 +154,16 @@ class PhotoCatalog:
         with self._database.reading() as db:
             return {str(photo) for (photo,) in db.execute("SELECT id FROM shots")}
 
+    def tagged_with_others(self, ids: Iterable[str | None]) -> set[str]:
+        """Return the photos with a tag of somebody who has none of these ids."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT DISTINCT photos.id FROM tags JOIN people ON people.id = person "
+                f"JOIN photos ON hash = tags.content WHERE uid NOT IN {_AMONG}",
+                (json.dumps([uid for uid in ids if uid is not None]),),
+            )
+            return {str(photo) for (photo,) in rows}
+
     def known_files(self) -> dict[bytes, KnownFile]:
         """Return every file the library has looked at, by path, in one read of the table."""
         found: dict[bytes, KnownFile] = {}

@@ -333,15 +333,23 @@ def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
 
 
 def _follow(db: sqlite3.Connection, result: PhotoResult) -> None:
-    """Let what refers to faces of a photo's old content refer to its new one."""
+    """Let what refers to faces of a photo's old content refer to its new one.
+
+    Tags follow to a picture of the same size that was taken at the same time.
+    """
     row = db.execute(
-        "SELECT hash FROM photos WHERE path = ?1 AND hash <> ?2 "
+        "SELECT hash, width, height, taken FROM photos WHERE path = ?1 AND hash <> ?2 "
         "AND NOT EXISTS (SELECT 1 FROM photos AS copy WHERE copy.hash = photos.hash AND copy.path <> ?1)",
         (result.path, result.hash),
     ).fetchone()
-    if row is not None and result.descriptors is not None:
+    if row is None:
+        return
+    old, *facts = row
+    if result.descriptors is not None:
         boxes = [face.box for face in result.faces]
-        follow_change(db, row[0], result.hash, list(zip(boxes, result.descriptors, strict=True)))
+        follow_change(db, old, result.hash, list(zip(boxes, result.descriptors, strict=True)))
+    if result.taken is not None and facts == [result.width, result.height, result.taken]:
+        db.execute("UPDATE OR IGNORE tags SET content = ? WHERE content = ?", (result.hash, old))
 
 
 def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:

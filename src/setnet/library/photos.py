@@ -235,12 +235,14 @@ class PersonMatch(NamedTuple):
     """A person of the query who is in the photo, and the face they were matched with.
 
     `probability` is that of the face being theirs; a `sure` match is one that next to no stranger reaches.
+    `face` is None, and the similarity 0, where a tag says that they are there and no face is theirs; the box
+    is then the tag's, if it has one.
     """
 
     person: str
     similarity: float
-    face: int
-    box: Box
+    face: int | None
+    box: Box | None
     probability: float
     sure: bool
 
@@ -255,7 +257,7 @@ class PersonMatch(NamedTuple):
             "person": self.person,
             "similarity": round(self.similarity, 6),
             "face": self.face,
-            "box": corners(self.box),
+            "box": None if self.box is None else corners(self.box),
             "probability": round(self.probability, 6),
             "sure": self.sure,
         }
@@ -298,6 +300,6 @@ class PhotoHit(NamedTuple):
         }
 
     def _match(self, match: PersonMatch) -> dict[str, Any]:
-        if self.photo.start is None:
+        if self.photo.start is None or match.face is None:
             return match.to_dict()
         return match.to_dict() | {"box": self.photo.faces[match.face].corners_at(self.photo.best)}

@@ -19,6 +19,7 @@ from setnet.faces import Box
 from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, refer_to_face
 from setnet.library.paths import FILES, FOLDERS, INDEX, QUARANTINE, display_path, is_below, resolve_path
+from setnet.library.people_edits import searches_with
 from setnet.library.person import Person, name_key, require_person
 from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
@@ -35,11 +36,17 @@ def note_purge(db: sqlite3.Connection) -> None:
 
 
 def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
-    """Delete people with all that is theirs, and every change that concerned one of them.
+    """Delete people with all that is theirs, searches with them, and every change that concerned one of them.
 
     Who was merged into one of them is that person too.
     """
     note_purge(db)
+    there = db.execute(
+        "SELECT uid FROM people WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(people)),)
+    )
+    ids = [uid for (uid,) in there.fetchall()]
+    ids += [gone["uid"] for row, gone in gone_people(db, REMOVAL).items() if row in people]
+    _erase_rows(db, "searches", searches_with(db, ids))
     for table in _ROWS:
         rows = [
             row
@@ -85,7 +92,7 @@ def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Seque
     """Delete what comes from photos: the examples of these paths, or below them, and labels on `contents`.
 
     Examples that the library itself took from a photo go by its content: where a copy of it stays, so do
-    they. Whoever loses their last example stays, without any. Returns how many examples and labels were
+    they. Whoever loses their last example stays, without any. Returns how many examples, labels and tags were
     deleted.
     """
     places, hashes = [display_path(root).encode() for root in roots], set(contents)
@@ -99,16 +106,32 @@ def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Seque
             for number, source, origin, content in rows
             if _is_below(source, places) or (origin != "portrait" and content in hashes)
         ]
+    tags = _erase_tags(db, hashes)
     for place in ("labels", "removed_labels"):
         rows = db.execute(f"SELECT id, content FROM {place}").fetchall()
         labels += [number for number, content in rows if content in hashes]
     _erase_rows(db, "examples", examples)
     _erase_rows(db, "labels", labels)
     _tidy_history(db)
-    erased = len(examples) + len(labels)
+    erased = len(examples) + len(labels) + tags
     if erased:
         record_final(db, f"forgot {pluralise(erased, 'face')} of people with the photos they came from")
     return erased
+
+
+def _erase_tags(db: sqlite3.Connection, contents: Iterable[bytes]) -> int:
+    """Delete the tags of photos, and what the history says of tags there were; return how many."""
+    rows = [
+        row
+        for content in sorted(contents)
+        for (row,) in db.execute(
+            "SELECT id FROM tags WHERE content = ?1 UNION SELECT row FROM changed_rows "
+            "WHERE tbl = 'tags' AND instr(before, quote(?1))",
+            (content,),
+        )
+    ]
+    _erase_rows(db, "tags", rows)
+    return len(rows)
 
 
 def _name_copies(db: sqlite3.Connection, table: str, places: Sequence[bytes]) -> None:
@@ -135,7 +158,7 @@ def _erase_rows(db: sqlite3.Connection, table: str, rows: Iterable[int]) -> None
     """Delete rows that are there or removed, and what the journal says of them."""
     note_purge(db)
     keys = [(row,) for row in rows]
-    for place in (table, f"removed_{table}"):
+    for place in (table, f"removed_{table}") if table in _ROWS else (table,):
         db.executemany(f"DELETE FROM {place} WHERE id = ?", keys)
     db.executemany(f"DELETE FROM changed_rows WHERE tbl = '{table}' AND row = ?", keys)
 

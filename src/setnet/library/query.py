@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from setnet.library.photos import taken_number
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.faces import FaceSettings
+    from setnet.faces import Box, FaceSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,8 @@ class QueryPerson:
 
     `confirmed`, `rejected` and `grouped` are faces of photos, each a photo's id and the number of the face in
     it from 0: they are this person's by what the user said, or an example; they are not; they are in a group
-    that has the person's name, which is a guess.
+    that has the person's name, which is a guess. `tagged` are photos with the person but no face of theirs,
+    with the box of the tag. A saved person has an `id`.
     """
 
     name: str
@@ -50,6 +51,8 @@ class QueryPerson:
     confirmed: frozenset[tuple[str, int]] = frozenset()
     rejected: frozenset[tuple[str, int]] = frozenset()
     grouped: frozenset[tuple[str, int]] = frozenset()
+    tagged: Mapping[str, Box | None] = field(default_factory=dict)
+    id: str | None = None
 
 
 def saved_person(database: Database, text: str) -> QueryPerson | None:
@@ -67,6 +70,8 @@ def saved_person(database: Database, text: str) -> QueryPerson | None:
         confirmed=known.confirmed,
         rejected=known.rejected,
         grouped=known.grouped,
+        tagged=known.tagged,
+        id=person.id,
     )
 
 

@@ -7,8 +7,9 @@
 - **People**: `changes` is a history that can be undone (`undo`). Rows of `examples` and `labels` that a
   change removes wait for its undo in `removed_examples` and `removed_labels`; other rows are in
   `changed_rows`. So descriptors and pictures stand in these four tables and nowhere else, and are found there
-  when they must be forgotten. Numbers of rows are never given twice. `forgotten_faces` says where faces of
-  forgotten people are, so that they are left out whenever their photos are stored.
+  when they must be forgotten. Numbers of rows are never given twice. `tags` has people whom the user sees in
+  a photo, with a face or without; `searches` has queries as JSON, with people by their ids. `forgotten_faces`
+  says where faces of forgotten people are, so that they are left out whenever their photos are stored.
 - **Groups**: which faces are probably one person's. A face is in one group at most: the row of
   `group_members` with its number (`face_number`). What is listed of a group, such as how many faces it has,
   stands in its row: triggers mark it as `stale` when a member comes or goes, and `refresh_groups` brings it
@@ -395,6 +396,23 @@ _PEOPLE = """
         is_match INTEGER NOT NULL CHECK (is_match IN (0, 1)),
         added REAL NOT NULL
     );
+    CREATE TABLE tags (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
+        content BLOB NOT NULL,
+        x0 REAL, y0 REAL, x1 REAL, y1 REAL,
+        added REAL NOT NULL,
+        UNIQUE (person, content)
+    );
+    CREATE INDEX tags_by_content ON tags (content);
+    CREATE TABLE searches (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL,
+        key TEXT NOT NULL UNIQUE,
+        query TEXT NOT NULL,
+        link BLOB,
+        added REAL NOT NULL
+    );
     CREATE TABLE forgotten_faces (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         content BLOB NOT NULL,
@@ -449,7 +467,7 @@ _SUMS = """
 
 
 # Never edit a migration that was released: add one.
-FIRST_FORMAT = 3  # what the first of the migrations makes; earlier ones were never released
+FIRST_FORMAT = 4  # what the first of the migrations makes; earlier ones were never released
 MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS,)
 
 

@@ -142,7 +142,7 @@ class QueryMatcher:
         """Return (items, people): who is in which item, surely or maybe."""
         found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._thresholds)
         for place, person, element, is_match in self._judgements(items):
-            if is_match and items.elements[place, person] == element:
+            if is_match and element in (-1, items.elements[place, person]):
                 found[place, person] = True
         return found
 
@@ -150,7 +150,9 @@ class QueryMatcher:
         """Return (items, people): who is surely in which item."""
         found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._sure)
         for place, person, element, is_match in self._judgements(items):
-            if is_match and items.elements[place, person] == element:
+            if element == -1:
+                found[place, person] = True
+            elif is_match and items.elements[place, person] == element:
                 found[place, person] |= (items.ids[place], element) in self._people[person].confirmed
         return found
 
@@ -169,16 +171,19 @@ class QueryMatcher:
         """Yield the people who are in a photo, by the pairs that the engine formed."""
         judged = {(pair.query_element, pair.element): pair for pair in self._known.get(photo.id, ())}
         for number, (face, similarity) in enumerate(zip(elements, similarities, strict=True)):
+            person, matcher = self._people[number], self.matchers[number]
+            is_tagged = photo.id in person.tagged
             if not 0 <= face < len(photo.faces):
+                if is_tagged:
+                    yield PersonMatch(person.name, 0.0, None, person.tagged[photo.id], 1.0, True)
                 continue
             known = (number, face) in judged  # a rejected pair is never formed
             if known or similarity >= self._thresholds[number]:
-                confirmed = known and (photo.id, face) in self._people[number].confirmed
-                stored, matcher = photo.faces[face], self.matchers[number]
+                confirmed = is_tagged or (known and (photo.id, face) in person.confirmed)
+                stored = photo.faces[face]
                 probability = 1.0 if confirmed else matcher.probability(similarity, stored.quality)
                 sure = confirmed or similarity >= matcher.sure
-                name = self._people[number].name
-                yield PersonMatch(name, similarity, face, stored.box, probability, sure)
+                yield PersonMatch(person.name, similarity, face, stored.box, probability, sure)
 
     def _judgements(self, items: RankedItems) -> Iterator[tuple[int, int, int, bool]]:
         if not self._known:
@@ -198,6 +203,8 @@ def _known_pairs(people: Sequence[QueryPerson], *, with_groups: bool) -> dict[st
         matches = person.confirmed | person.grouped if with_groups else person.confirmed
         for photo, face in sorted(matches - person.rejected):
             known[photo].append(KnownPair(number, face, True))
+        for photo in person.tagged:
+            known[photo].append(KnownPair(number, -1, True))
     return dict(known)
 
 
@@ -367,6 +374,8 @@ class Ranking:
     ) -> RankedItems:
         """Search for items that are photos by now and meet the conditions that `where` cannot say."""
         left_out = conditions.left_out(self._catalog)
+        if options.get("only"):
+            left_out |= self._catalog.tagged_with_others({person.id for person in self.people})
         if len(self._index) != self._catalog.finished()[0]:  # some are being stored or removed
             photos = {str(photo) for photo, _ in self._catalog.by_date()}
             left_out |= {item.id for item in self._index.items()} - photos
@@ -446,10 +455,13 @@ def find_videos(library: Library, query: PhotoQuery) -> list[VideoHit]:
 
 
 class PersonPhoto(NamedTuple):
-    """A photo with a person in it; `sure` says that the face is surely theirs or was confirmed."""
+    """A photo with a person in it; `sure` says that the face is surely theirs, was confirmed, or is a tag's.
+
+    `face` is None where a tag says that the person is there, and no face is theirs.
+    """
 
     photo: LibraryPhoto
-    face: int
+    face: int | None
     sure: bool
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
@@ -479,6 +491,7 @@ def photos_of_person(library: Library, person: Person, offset: int, limit: int |
         known = library.people.known_faces(person)
         found = {photo: (face, False) for photo, face in sorted(known.grouped, reverse=True)}
         found |= {photo: (face, True) for photo, face in sorted(known.confirmed, reverse=True)}
+        found |= dict.fromkeys(known.tagged, (None, True))
     order = library.photos.newest_first(found)
     page = order[offset : None if limit is None else offset + limit]
     photos = library.photos.get_many(page)

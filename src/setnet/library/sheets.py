@@ -158,6 +158,7 @@ def hit_card(number: int, hit: PhotoHit, answer: Answer) -> Card:
         else Mark(box, f"{match.label} {match.similarity:.2f}", match.sure)
         for face, box in zip(hit.photo.faces, boxes, strict=True)
     ]
+    marks += [Mark(m.box, m.label, m.sure) for m in hit.matches if m.face is None and m.box is not None]
     folder, name = os.path.split(hit.photo.display_name)
     place = os.path.join(os.path.basename(folder), name)
     return Card(lambda: open_picture(hit.photo), f"{number}.  {_result(hit, answer)}", place, hit.path, marks)

@@ -23,7 +23,7 @@ from setnet.library.schema import refresh_groups
 from setnet.wording import utc_time
 
 # Tables whose rows belong to a person, in `person`.
-OWNED = ("aliases", "examples", "labels")
+OWNED = ("aliases", "examples", "labels", "tags")
 # Rows with descriptors wait in a table of their own when they are deleted; others in the history itself.
 _REMOVED = {"examples": "removed_examples", "labels": "removed_labels"}
 _GROUP_TABLES = ("face_groups", "group_members")
@@ -34,6 +34,8 @@ _CHANGING = {
     "aliases": "person name key",
     "examples": "person",
     "labels": "person",
+    "tags": "person",
+    "searches": "name query link",
     "face_groups": "person hidden",
     "group_members": "grp",
 }
@@ -239,7 +241,7 @@ def _insert_again(db: sqlite3.Connection, table: str, row: int, before: str) -> 
         db.execute(f"DELETE FROM {waiting} WHERE id = ?", (row,))
         return is_back > 0
     values = _values(db, _COLUMNS[table], before)
-    if "key" in values:
+    if "key" in values and table != "searches":
         check_name_free(db, values["name"], values["key"])
     marks = ", ".join("?" * len(values))
     db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", [*values.values()])

@@ -25,7 +25,7 @@ from setnet.web.problems import SCHEMAS, ProblemDetails, install_problems
 from setnet.web.settings import WebSettings
 from setnet.web.state import ServerState
 
-_PEOPLE = "/api/v1/people/"
+_NAMES = ("/api/v1/people/", "/api/v1/searches/")
 # A server on this machine alone has no token: then none of them is needed.
 _SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "The token that `setnet serve` printed"},
@@ -115,7 +115,7 @@ class RawPathMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if scope["type"] == "http" and scope["path"].startswith(_PEOPLE):
+        if scope["type"] == "http" and scope["path"].startswith(_NAMES):
             sent = scope.get("raw_path") or quote(scope["path"]).encode()
             scope["path"] = sent.decode("latin-1")
         await self._app(scope, receive, send)

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Conditions, Library, LibraryPhoto, StoredFace
+from setnet.faces import Box
+from setnet.library import Conditions, Library, LibraryPhoto, Person, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.video.sprite import sprite_times
@@ -54,6 +55,16 @@ class ExternalIdQuery(Strict):
     external_id: Annotated[
         str | None,
         Field(min_length=1, max_length=200, description="Null or none: the photo has none any more"),
+    ] = None
+
+
+class NewTag(Strict):
+    """A saved person who is in a photo."""
+
+    person: Name
+    box: Annotated[
+        list[float] | None,
+        Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels of the upright photo"),
     ] = None
 
 
@@ -162,7 +173,31 @@ def _details(library: Library, photo_id: str) -> dict[str, Any]:
         | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
         for face, descriptor in zip(photo.faces, descriptors, strict=False)
     ]
-    return photo.to_dict(display_path) | {"faces": faces}
+    tags = [tag.to_dict() for tag in library.people.tags(photo_id)]
+    return photo.to_dict(display_path) | {"faces": faces, "tags": tags}
+
+
+@routes.post("/photos/{photo_id}/tags", status_code=201)
+@writes
+def tag_photo(library: Library, photo_id: PhotoId, query: NewTag) -> Person:
+    """Keep that a saved person is in a photo, in a box or anywhere, also where no face was found.
+
+    Searches find the photo as if the match were sure; a tag is no example. A second tag of the person and a
+    box outside the photo are refused with 422.
+    """
+    _require_photo(library, photo_id)
+    person = require_person(library, query.person)
+    return library.people.tag(person, photo_id, None if query.box is None else Box(*query.box))
+
+
+@routes.delete("/photos/{photo_id}/tags")
+@writes
+def untag_photo(
+    library: Library, photo_id: PhotoId, person: Annotated[Name, Query(description="Whose tag")]
+) -> Person:
+    """Take the tag of a person in a photo back; this can be undone."""
+    _require_photo(library, photo_id)
+    return library.people.untag(require_person(library, person), photo_id)
 
 
 def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:

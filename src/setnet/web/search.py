@@ -1,4 +1,4 @@
-"""`POST /search`: the photos that contain these people."""
+"""`POST /search`: the photos that contain these people; `/searches`: queries under a name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,36 @@ from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
 
-from setnet.client import Hits
+from setnet.client import Hits, SavedSearches
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking
+from setnet.library import (
+    Change,
+    Conditions,
+    Example,
+    Library,
+    PhotoQuery,
+    QueryPerson,
+    Ranking,
+    SavedSearch,
+)
 from setnet.library.paths import display_path
+from setnet.library.person import name_key
 from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
-from setnet.web.requests import Date, Name, State, Strict, api_router, require_group, require_person
+from setnet.web.requests import (
+    Date,
+    Name,
+    NameInPath,
+    State,
+    Strict,
+    api_router,
+    check_addressable,
+    reads,
+    require_group,
+    require_person,
+    writes,
+)
 from setnet.web.state import ServerState
 
 MOST_PEOPLE = 16
@@ -36,11 +58,9 @@ class PersonQuery(Examples):
     name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
 
 
-class SearchQuery(Strict):
-    """The people to look for, and conditions on the photos."""
+class SearchOptions(Strict):
+    """Conditions on the photos of a search, saved or not."""
 
-    people: Annotated[list[PersonQuery], Field(min_length=1, max_length=MOST_PEOPLE)]
-    without: Annotated[list[PersonQuery], Field(max_length=MOST_PEOPLE)] = []
     at_least: Annotated[
         int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
     ] = None
@@ -58,13 +78,6 @@ class SearchQuery(Strict):
     newest: Annotated[
         bool, Field(description="Of photos with equally many of the people, the latest taken first")
     ] = False
-    totals: Annotated[
-        bool, Field(description="Also count the photos with all of the people, all but one and so on")
-    ] = False
-    collapse: Annotated[
-        bool,
-        Field(description="Make one hit of copies and bursts on a page: see `copies` and `others` of hits"),
-    ] = False
     after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
     before: Annotated[Date | None, Field(description="Taken before")] = None
     folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
@@ -73,6 +86,20 @@ class SearchQuery(Strict):
     kind: Annotated[
         Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
     ] = None
+
+
+class SearchQuery(SearchOptions):
+    """The people to look for, and conditions on the photos."""
+
+    people: Annotated[list[PersonQuery], Field(min_length=1, max_length=MOST_PEOPLE)]
+    without: Annotated[list[PersonQuery], Field(max_length=MOST_PEOPLE)] = []
+    totals: Annotated[
+        bool, Field(description="Also count the photos with all of the people, all but one and so on")
+    ] = False
+    collapse: Annotated[
+        bool,
+        Field(description="Make one hit of copies and bursts on a page: see `copies` and `others` of hits"),
+    ] = False
     mode: Literal["exact", "fast", "set"] = "exact"
     limit: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
@@ -93,6 +120,46 @@ async def search(query: SearchQuery, state: State) -> Response:
         uploads = [await uploaded_examples(state, person) for person in (*query.people, *query.without)]
         answer = await state.searching.run(_search, state, query, uploads)
     return Response(answer, media_type="application/json")
+
+
+class SearchToSave(SearchOptions):
+    """A search to be kept under a name."""
+
+    people: Annotated[list[Name], Field(min_length=1, max_length=MOST_PEOPLE, description="Saved people")]
+    without: Annotated[list[Name], Field(max_length=MOST_PEOPLE)] = []
+
+
+@routes.get("/searches")
+@reads
+def list_searches(library: Library) -> SavedSearches:
+    """List the saved searches by name; to see the photos of one, send what it has to `POST /search`."""
+    return SavedSearches(searches=list(library.searches))
+
+
+@routes.put("/searches/{name:path}")
+@writes
+def save_search(library: Library, name: NameInPath, query: SearchToSave) -> SavedSearch:
+    """Keep a search under a name, in place of the one that has it; this can be undone.
+
+    A folder of links that follows the search, made by `setnet search --link-to`, goes on to do so.
+    """
+    check_addressable(name)
+    for person in (*query.people, *query.without):
+        require_person(library, person)
+    links = [search.link_to for search in library.searches if name_key(search.name) == name_key(name)]
+    given = query.model_dump() | {"at_least": 1 if query.at_least is None else query.at_least}
+    given |= {"people": tuple(query.people), "without": tuple(query.without)}
+    return library.searches.save(SavedSearch(name, **given, link_to=links[0] if links else None))
+
+
+@routes.delete("/searches/{name:path}")
+@writes
+def remove_search(library: Library, name: NameInPath) -> Change:
+    """Remove a saved search; this can be undone."""
+    try:
+        return library.searches.remove(name)
+    except InvalidInputError as error:
+        raise Problem(404, str(error)) from error
 
 
 def _next_page(state: ServerState, query: SearchQuery, cursor: str) -> bytes | None:
@@ -201,4 +268,6 @@ def _query_person(person: PersonQuery, number: int, uploads: list[Example], libr
         np.concatenate(parts),
         confirmed=frozenset[tuple[str, int]]().union(*(one.confirmed for one in known)),
         rejected=frozenset[tuple[str, int]]().union(*(one.rejected for one in known)),
+        tagged={photo: box for one in known for photo, box in one.tagged.items()},
+        id=next((one.id for one in known if one.id), None),
     )

@@ -120,9 +120,13 @@ def cases(draw: st.DrawFn) -> Case:
     elif draw(st.booleans()):
         options["known"] = {
             f"item {rng.integers(0, ITEMS)}": [
-                KnownPair(int(rng.integers(0, size)), int(rng.integers(0, 3)), bool(rng.random() < 0.5))
+                KnownPair(
+                    int(rng.integers(0, size + unwanted)),
+                    int(rng.integers(-1, 3)),
+                    bool(rng.random() < 0.5),
+                )
             ]
-            for _ in range(6)
+            for _ in range(9)
         }
     return Case(query, options)
 
@@ -157,7 +161,12 @@ def scores(held: Collection, case: Case) -> dict[str, float]:
     found = {}
     for name in held.alive:
         rows = held.elements[name].astype(np.float64)
-        if not len(rows) or ("where" in options and not holds(held.attributes[name], options["where"])):
+        known = options.get("known", {}).get(name, [])
+        told = {pair.query_element for pair in known if pair.element == -1 and pair.is_match}
+        there = {p for p in told if p < len(case.query)}
+        if not (len(rows) or there) or (
+            "where" in options and not holds(held.attributes[name], options["where"])
+        ):
             continue
         averages = options.get("examples") == "mean"
         pair, key, share = (np.empty((len(case.query), len(rows))) for _ in range(3))
@@ -168,11 +177,16 @@ def scores(held: Collection, case: Case) -> dict[str, float]:
             share[p] = chance.mean(axis=0) if averages else chance.max(axis=0)
             key[p] = share[p] if averages else pair[p] - scoring.centres[p]
         is_match = pair >= np.array(scoring.thresholds)[:, None]
-        for known in options.get("known", {}).get(name, []):
-            if known.element < len(rows):
-                at = known.query_element, known.element
-                key[at] = np.inf if known.is_match else -np.inf
-                share[at], is_match[at] = float(known.is_match), known.is_match
+        against = options.get("without", np.zeros((0, DIM))).astype(np.float64) @ rows.T
+        is_unwanted = against >= np.resize(unwanted_least, (len(against), 1))
+        for p, element, says in known:
+            if 0 <= element < len(rows) and p < len(case.query):
+                key[p, element] = np.inf if says else -np.inf
+                share[p, element], is_match[p, element] = float(says), says
+            elif 0 <= element < len(rows):
+                is_unwanted[p - len(case.query), element] = says
+        for p in there:
+            key[p, ~is_match[p]] = -np.inf
         taken: list[tuple[int, int]] = []
         if options.get("matching") == "maxsim":
             taken, share = list(enumerate(pair.argmax(axis=1).tolist())), pair
@@ -181,15 +195,14 @@ def scores(held: Collection, case: Case) -> dict[str, float]:
             p, e = (int(i) for i in np.unravel_index(np.argmax(key), key.shape))
             taken.append((p, e))
             key[p, :] = key[:, e] = -np.inf
-        if sum(is_match[at] for at in taken) < options["at_least"]:
+        others = [at for at in taken if at[0] not in there]
+        if len(there) + sum(is_match[at] for at in others) < options["at_least"]:
             continue
         if options["only"] and not is_match.any(axis=0).all():
             continue
-        if "without" in options:
-            against = options["without"].astype(np.float64) @ rows.T
-            if (against >= np.array(unwanted_least)[:, None]).any():
-                continue
-        found[name] = float(sum(share[at] for at in taken))
+        if is_unwanted.any() or told - there:
+            continue
+        found[name] = len(there) + float(sum(share[at] for at in others))
     return found
 
 
