@@ -16,7 +16,7 @@ from setnet.evaluate.people import read_press_photos, read_split
 
 WIDTH, HEIGHT = 1280, 720
 SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
-LEAST_TO_QUERY = 4
+MIN_TO_QUERY = 4
 TRUTH = "truth.json"
 
 
@@ -60,7 +60,7 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
     inside, query_pictures = {}, {}
     for name, files in pictures.items():
         mixed = [files[i] for i in rng.permutation(len(files))]
-        half = len(files) // 2 if len(files) >= LEAST_TO_QUERY else 0
+        half = len(files) // 2 if len(files) >= MIN_TO_QUERY else 0
         inside[name] = mixed[half:]
         if half:
             query_pictures[name] = tuple(mixed[:half])
@@ -96,7 +96,7 @@ def lfw_pictures(lfw: Path) -> dict[str, list[str]]:
     for folder in sorted(lfw.iterdir()) if lfw.is_dir() else []:
         if folder.name in test:
             found[folder.name] = [f"{folder.name}/{file.name}" for file in sorted(folder.glob("*.jpg"))]
-    if not any(len(files) >= LEAST_TO_QUERY for files in found.values()):
+    if not any(len(files) >= MIN_TO_QUERY for files in found.values()):
         raise InvalidInputError(f"{lfw} does not hold LFW's folders of identities (Name/Name_0001.jpg)")
     return found
 

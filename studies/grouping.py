@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.evaluate.people import LFW_LIKE, LabelledPeople, divided, read_people
+from setnet.evaluate.people import LFW_LIKE, LabelledPeople, read_people, train_test_split
 from setnet.evaluate.record import Record, Row, Run, fingerprint
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
@@ -297,11 +297,11 @@ def run(run: Run, settings: Settings) -> None:
     files = [settings.descriptors, *settings.others]
     check_one_model(files)
     run.total = len(PEERS) + 1 + _has_hdbscan() + len(files)
-    halves = divided(read_people(settings.descriptors), settings.descriptors.name)
-    tested = [_known(halves.test)]
-    tested += [_known(divided(read_people(file), file.name).test) for file in files[1:]]
+    split = train_test_split(read_people(settings.descriptors), settings.descriptors.name)
+    tested = [_known(split.test)]
+    tested += [_known(train_test_split(read_people(file), file.name).test) for file in files[1:]]
     run.note(
-        world=halves.name,
+        world=split.name,
         sources=[file.stem for file in files],
         faces=[len(people.labels) for people in tested],
         people=[len(people.groups()) for people in tested],
@@ -309,7 +309,7 @@ def run(run: Run, settings: Settings) -> None:
     for name, peer in PEERS.items():
         if not run.has(name):
             run.say(f"{name}: choosing a threshold")
-            best = _best_threshold(peer, _known(halves.train))
+            best = _best_threshold(peer, _known(split.train))
             _measure(run, name, peer, best, tested)
     if _has_hdbscan() and not run.has("HDBSCAN"):
         _measure(run, "HDBSCAN", hdbscan, None, tested)

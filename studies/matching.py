@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
+from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_split
 from setnet.evaluate.record import Record, Row, Run, fingerprint
 from setnet.evaluate.settings import PeopleSettings, experiment, setting
 from setnet.evaluate.tables import Column, Table, result_table
@@ -73,8 +73,8 @@ def run(run: Run, settings: Settings) -> None:
     """Fit what similarities mean on one half of the people, and measure on the other what is sure."""
     model = VirtualPeople.load(settings.people or LFW_LIKE)
     if settings.descriptors is None:
-        halves = virtual_halves(settings.people, settings.difficulty, settings.seed, VIRTUAL)
-        train, test, name = faces_of_people(halves.train), faces_of_people(halves.test), halves.name
+        split = virtual_split(settings.people, settings.difficulty, settings.seed, VIRTUAL)
+        train, test, name = faces_of_people(split.train), faces_of_people(split.test), split.name
     else:
         train, test, name = read_matching_faces(settings.descriptors, settings.degraded, settings.seed)
     # about: by how probabilities fall
@@ -296,29 +296,29 @@ class Bands:
         }
 
 
-def _bands(run: Run, test: MatchingFaces, model: ScoreCalibration, most: int) -> None:
+def _bands(run: Run, test: MatchingFaces, model: ScoreCalibration, max_trials: int) -> None:
     """Measure each number of examples, all of them together, degraded copies, and wrong labels left in."""
     parts: list[Bands] = []
     for n in EXAMPLES:
         if test.faces.people(n):
             run.say(f"false matches and recall, {_plural(n)}")
-            parts.append(bands(test.faces, model, n, most))
+            parts.append(bands(test.faces, model, n, max_trials))
             run.add(Row(_plural(n), {}, {"table": "bands", **parts[-1].to_dict()}))
     run.add(Row("all together", {}, {"table": "bands", **false_matches(parts)}))
     for name, faces in {**test.degraded, "labels as they are": test.labelled}.items():
         for n in (1, 3):
             run.say(f"false matches and recall, {name}, {_plural(n)}")
-            found = bands(faces, model, n, most // 2)
+            found = bands(faces, model, n, max_trials // 2)
             run.add(Row(f"{_plural(n)}, {name}", {}, {"table": "bands", **found.to_dict()}))
 
 
-def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, most: int) -> Bands:
+def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, max_trials: int) -> Bands:
     """Return false matches and recall of the two bands on faces, searched as one library."""
     person, compared, wrong, guessed, beyond = [], [], [], [], np.zeros(len(Z))
     found: dict[int, list[tuple[float, float]]] = {}
     thresholds = []
     rng = np.random.default_rng((0, examples))
-    for trial, known in recognised(faces, model, examples, most, rng, left=0):
+    for trial, known in recognised(faces, model, examples, max_trials, rng, left=0):
         person.append(trial.person)
         compared.append(len(trial.strangers))
         wrong.append(float((trial.strangers >= known.sure).sum()))
@@ -406,7 +406,7 @@ def _distractors(virtual: VirtualPeople, count: int, seed: int) -> Floats:
 
 
 def absent(
-    faces: LabelledFaces, distractors: Floats, model: ScoreCalibration, examples: int, most: int
+    faces: LabelledFaces, distractors: Floats, model: ScoreCalibration, examples: int, max_trials: int
 ) -> dict[str, float]:
     """Return how often the answer for somebody who is not in a library has no sure match, in percent.
 
@@ -415,7 +415,7 @@ def absent(
     everything = np.concatenate([faces.descriptors, distractors])
     rng = np.random.default_rng((1, examples))
     found = []
-    for trial, known in recognised(faces, model, examples, most, rng, everything):
+    for trial, known in recognised(faces, model, examples, max_trials, rng, everything):
         far = np.concatenate([trial.strangers, distractors @ trial.vector])
         sure, maybe = ((far >= bar).sum() for bar in (known.sure, known.maybe))
         real, own = ((some >= known.sure).mean() for some in (trial.strangers, trial.genuine))
@@ -432,22 +432,22 @@ def absent(
     }
 
 
-def _reliability(run: Run, test: MatchingFaces, model: ScoreCalibration, most: int) -> None:
+def _reliability(run: Run, test: MatchingFaces, model: ScoreCalibration, max_trials: int) -> None:
     for n in (1, 3):
         run.say(f"probabilities, {n} examples")
-        for found in reliability(test.faces, model, n, most // 4):
+        for found in reliability(test.faces, model, n, max_trials // 4):
             name = f"{_plural(n)}, {found['low']:g} to {found['high']:g}"
             run.add(Row(name, {}, {"table": "reliability", **found}))
 
 
 def reliability(
-    faces: LabelledFaces, model: ScoreCalibration, examples: int, most: int
+    faces: LabelledFaces, model: ScoreCalibration, examples: int, max_trials: int
 ) -> list[dict[str, float]]:
     """Return, for bins of the probability given, how many matches there are and how many are right."""
     given: list[float] = []
     right: list[bool] = []
     rng = np.random.default_rng((0, examples))
-    for trial, known in recognised(faces, model, examples, most, rng):
+    for trial, known in recognised(faces, model, examples, max_trials, rng):
         for similarity, row in zip(trial.genuine.tolist(), trial.genuine_rows.tolist(), strict=True):
             if similarity >= known.maybe:
                 given.append(known.probability(similarity, _quality(faces, row)))
@@ -482,14 +482,14 @@ def recognised(
     faces: LabelledFaces,
     model: ScoreCalibration,
     examples: int,
-    most: int,
+    max_trials: int,
     rng: np.random.Generator,
     library: Floats | None = None,
     left: int = 1,
 ) -> Iterator[tuple[Trial, PersonMatcher]]:
     """Yield trials on faces with the matcher that a library of them, or another, makes of the examples."""
     background = BackgroundSample.of_faces(faces.descriptors if library is None else library, model)
-    for trial in trials(faces, examples, most, rng, left=left):
+    for trial in trials(faces, examples, max_trials, rng, left=left):
         strangers = background.non_match_scores(trial.vector, examples, model)
         yield trial, PersonMatcher.of(model, trial.vector, examples, strangers, background.faces)
 
@@ -500,7 +500,7 @@ THRESHOLDS = ("measured in each library", "the same for all libraries")
 
 
 def lookalike_sets(
-    faces: LabelledFaces, model: ScoreCalibration, count: int, most: int, seed: int = 0
+    faces: LabelledFaces, model: ScoreCalibration, count: int, max_trials: int, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return false matches and recall in libraries of people near to each other, one example each.
 
@@ -519,7 +519,7 @@ def lookalike_sets(
             continue
         libraries += 1
         rng = np.random.default_rng((seed, number))
-        for trial, known in recognised(part, model, 1, most // count, rng, left=0):
+        for trial, known in recognised(part, model, 1, max_trials // count, rng, left=0):
             own += len(trial.genuine)
             fixed = PersonMatcher.of(model, trial.vector, 1, model.non_match_scores(1), known.faces)
             for way, matcher in zip(THRESHOLDS, (known, fixed), strict=True):

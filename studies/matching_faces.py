@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import LabelledPeople, divided, read_people
+from setnet.evaluate.people import LabelledPeople, read_people, train_test_split
 from setnet.library.descriptor_files import check_one_model
 from studies.score_fitting import LabelledFaces
 
@@ -68,11 +68,11 @@ def read_matching_faces(
     check_one_model([path, *degraded])
     plain = _read(path)
     worse = {copy.stem: _read(copy) for copy in degraded}
-    halves = divided(plain.people, path.name, seed)
+    split = train_test_split(plain.people, path.name, seed)
     train, test = (
-        _half(plain, worse, set(half.labels.tolist()) - {""}) for half in (halves.train, halves.test)
+        _half(plain, worse, set(half.labels.tolist()) - {""}) for half in (split.train, split.test)
     )
-    return train, test, halves.name
+    return train, test, split.name
 
 
 def faces_of_people(people: LabelledPeople) -> MatchingFaces:

@@ -33,11 +33,11 @@ class LabelledFaces:
     quality: Descriptors | None = None
     shown: Descriptors | None = None
 
-    def people(self, least: int = 1) -> list[NDArray[np.int64]]:
-        """Return the rows of each person with `least` faces or more."""
+    def people(self, min_faces: int = 1) -> list[NDArray[np.int64]]:
+        """Return the rows of each person with so many faces or more."""
         order = np.argsort(self.owner, kind="stable")
         cuts = np.flatnonzero(np.diff(self.owner[order])) + 1
-        return [rows for rows in np.split(order, cuts) if len(rows) >= least]
+        return [rows for rows in np.split(order, cuts) if len(rows) >= min_faces]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +67,11 @@ class Trial:
 def trials(
     faces: LabelledFaces,
     examples: int,
-    most: int,
+    max_trials: int,
     rng: np.random.Generator,
     left: int = 1,
 ) -> Iterator[Trial]:
-    """Yield about `most` trials, each person once in turn and again while there is room.
+    """Yield about so many trials, each person once in turn and again while there is room.
 
     Taken are people with so many faces as examples and `left` more to look for.
     """
@@ -79,7 +79,7 @@ def trials(
     if not people:
         return
     shown = faces.descriptors if faces.shown is None else faces.shown
-    for _ in range(max(1, most // len(people))):
+    for _ in range(max(1, max_trials // len(people))):
         for rows in people:
             mixed = rng.permutation(rows)
             vector = person_vector(shown[mixed[:examples]])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from setnet.cli.options import argument, make_app, option
 from setnet.cli.output import say
 from setnet.errors import choice_error
-from setnet.evaluate.people import Halves, LabelledPeople, half_of
+from setnet.evaluate.people import LabelledPeople, TrainTestSplit, half_of
 from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.record import Row
 from setnet.evaluate.report import with_block
@@ -74,9 +74,9 @@ def gap_closed(row: Row, mean: Row, bounds: Sequence[Row]) -> list[float]:
     """Return the share of the gap between two rows' nDCG that a third closes, in percent; NaN for no gap."""
     closed = []
     for key in MEASURES:
-        own, least = (one.estimate(key)[0] for one in (row, mean))
-        gap = max(bound.estimate(key)[0] for bound in bounds) - least
-        closed.append(100.0 * (own - least) / gap if gap else float("nan"))
+        own, lowest = (one.estimate(key)[0] for one in (row, mean))
+        gap = max(bound.estimate(key)[0] for bound in bounds) - lowest
+        closed.append(100.0 * (own - lowest) / gap if gap else float("nan"))
     return closed
 
 
@@ -250,11 +250,11 @@ def _calibration_test(photos: LabelledPeople) -> StressTest:
     return StressTest(world)
 
 
-def _halves(path: Path) -> Halves:
+def _halves(path: Path) -> TrainTestSplit:
     rows, labels = read_descriptors(path)
     halves = [half_of(labels, half) for half in ("train", "test")]
     train, test = (LabelledPeople(rows[half], labels[half]) for half in halves)
-    return Halves(train, test, path.stem)
+    return TrainTestSplit(train, test, path.stem)
 
 
 def _heads_in(folder: Path) -> list[Path]:

@@ -126,7 +126,7 @@ def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     from setnet.evaluate import people, ranking_calibration, settings
 
     monkeypatch.setattr(settings, "FITTING_SETS", 800)
-    monkeypatch.setattr(settings, "virtual_halves", partial(people.virtual_halves, people=150))
+    monkeypatch.setattr(settings, "virtual_split", partial(people.virtual_split, people=150))
     monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
     monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))
     monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.methods import Methods
-from setnet.evaluate.people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
+from setnet.evaluate.people import LFW_LIKE, LabelledPeople, TrainTestSplit, virtual_split
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.settings import MethodSettings, PeopleSettings
 from setnet.evaluate.stress_trial import StressWorld, stress_world
@@ -22,13 +22,13 @@ def model() -> VirtualPeople:
 
 
 @pytest.fixture(scope="session")
-def halves() -> Halves:
-    return virtual_halves(None, 1.5, seed=0, people=150)
+def split() -> TrainTestSplit:
+    return virtual_split(None, 1.5, seed=0, people=150)
 
 
 @pytest.fixture(scope="session")
-def methods(halves: Halves) -> Methods:
-    return Methods(halves.train, fitting_sets=800)
+def methods(split: TrainTestSplit) -> Methods:
+    return Methods(split.train, fitting_sets=800)
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +48,10 @@ def world(stress_people: LabelledPeople) -> StressWorld:
 
 
 @pytest.fixture
-def toy_people(halves: Halves, methods: Methods, monkeypatch: pytest.MonkeyPatch) -> None:
+def toy_people(split: TrainTestSplit, methods: Methods, monkeypatch: pytest.MonkeyPatch) -> None:
     """Experiments without descriptors on 150 virtual people, with methods that are fitted once for all."""
-    monkeypatch.setattr(PeopleSettings, "halves", lambda _: halves)
-    monkeypatch.setattr(MethodSettings, "fitted_methods", lambda _, halves, most=None: methods)
+    monkeypatch.setattr(PeopleSettings, "train_test_split", lambda _: split)
+    monkeypatch.setattr(MethodSettings, "fitted_methods", lambda _, split, max_sets=None: methods)
 
 
 def stress_row(name: str, middle: float, bound: bool = False) -> Row:

@@ -46,8 +46,8 @@ def test_items_are_the_test_photos_and_queries_those_of_the_data_set(collected: 
 
 
 def test_training_people_are_not_tested_on(collected: Path) -> None:
-    halves = Settings(world=str(collected)).halves()
-    train, test = (set(part.labels.tolist()) - {""} for part in (halves.train, halves.test))
+    split = Settings(world=str(collected)).train_test_split()
+    train, test = (set(part.labels.tolist()) - {""} for part in (split.train, split.test))
     assert train
     assert test
     assert not train & test

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import LabelledPeople, divided, read_people, read_split
+from setnet.evaluate.people import LabelledPeople, read_people, read_split, train_test_split
 
 RNG = np.random.default_rng(0)
 
@@ -37,19 +37,19 @@ def test_bad_descriptor_files(tmp_path: Path, labels: list[str], broken: float |
 
 def test_people_are_divided_and_nobody_is_in_both_halves() -> None:
     labels = np.array([f"p{i // 3}" for i in range(90)])
-    halves = divided(LabelledPeople(np.ones((90, 4), np.float32), labels), "x")
-    assert not set(halves.train.labels) & set(halves.test.labels)
-    assert len(halves.train.labels) + len(halves.test.labels) == 90
+    split = train_test_split(LabelledPeople(np.ones((90, 4), np.float32), labels), "x")
+    assert not set(split.train.labels) & set(split.test.labels)
+    assert len(split.train.labels) + len(split.test.labels) == 90
 
 
 def test_either_half_gets_people_of_several_faces_however_many_have_one() -> None:
     labels = np.array([f"p{i // 2}" for i in range(12)] + [f"q{i}" for i in range(500)])
     for seed in range(20):
-        halves = divided(LabelledPeople(np.ones((512, 4), np.float32), labels), "x", seed)
-        assert (len(halves.train.groups(2)), len(halves.test.groups(2))) == (3, 3)
+        split = train_test_split(LabelledPeople(np.ones((512, 4), np.float32), labels), "x", seed)
+        assert (len(split.train.groups(2)), len(split.test.groups(2))) == (3, 3)
 
 
 def test_one_half_of_lfw_cannot_be_divided() -> None:
     labels = np.repeat(sorted(read_split().train)[:20], 3)
     with pytest.raises(InvalidInputError, match="0 people to test on"):
-        divided(LabelledPeople(np.ones((60, 4), np.float32), labels), "x")
+        train_test_split(LabelledPeople(np.ones((60, 4), np.float32), labels), "x")

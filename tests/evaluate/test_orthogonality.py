@@ -7,12 +7,12 @@ import pytest
 
 from setnet.evaluate import orthogonality
 from setnet.evaluate.orthogonality import gram_difference, gram_draws
-from setnet.evaluate.people import Halves
+from setnet.evaluate.people import TrainTestSplit
 from setnet.evaluate.record import mean_and_error
 
 
 @pytest.mark.usefixtures("toy_people")
-def test_orthogonality_of_known_directions(halves: Halves) -> None:
+def test_orthogonality_of_known_directions(split: TrainTestSplit) -> None:
     rng = np.random.default_rng(0)
     random = rng.standard_normal((2000, 64))
     assert gram_difference(random) / (2000 / np.sqrt(64)) == pytest.approx(1.0, abs=0.03)
@@ -23,7 +23,7 @@ def test_orthogonality_of_known_directions(halves: Halves) -> None:
     assert gram_difference(same) == pytest.approx(np.sqrt(20 * 19), rel=0.01), "all in one line: worst"
     record = orthogonality.run(orthogonality.Settings(methods=["mean"], repeats=2))
     # nobody has more than 100 faces: every repeat takes all of them, as the definition says
-    rows, groups = halves.test.descriptors, halves.test.groups(2)
+    rows, groups = split.test.descriptors, split.test.groups(2)
     means = np.stack([rows[group].mean(axis=0) for group in groups])
     literal = means / np.linalg.norm(means, axis=1, keepdims=True)
     literal = literal - literal.mean(axis=0)

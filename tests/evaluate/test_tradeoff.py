@@ -16,14 +16,14 @@ pytestmark = pytest.mark.usefixtures("coarse_calibration", "toy_people")
 
 def test_tradeoff_measures_every_way_of_searching(tmp_path: Path) -> None:
     settings = tradeoff.Settings(
-        seed=1, scale=0.004, difficulty=1.5, methods=["mean"], queries=20, repeats=1, timed=5
+        seed=1, scale=0.002, difficulty=1.5, methods=["mean"], queries=20, repeats=1, timed=5
     )
     said: list[Progress] = []
     record = tradeoff.run(settings, tmp_path / "r.json", said.append)
     assert len(record.rows) == said[-1].total
     rows = {row.name: row for row in record.rows}
     at = {name: row.values["ndcg10"] for name, row in rows.items()}
-    # of 2,196 items 2,000 re-ranked are nearly all
+    # of 1,098 items all are re-ranked
     np.testing.assert_allclose(at["mean, re-rank 2000"], at[EXACT], atol=0.5)
     assert np.mean(at[EXACT]) > np.mean(at["mean"])
     assert rows["mean"].facts["bytes_per_item"] == 512

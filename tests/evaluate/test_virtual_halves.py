@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
+from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_split
 from setnet.train import VirtualPeople
 
 
@@ -19,10 +19,10 @@ def test_each_file_says_which_half_it_is_from() -> None:
 
 def test_people_of_the_test_half_train_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="test half"):
-        virtual_halves(LFW_LIKE, 1.0, seed=0, people=10)
+        virtual_split(LFW_LIKE, 1.0, seed=0, people=10)
     unknown = VirtualPeople.load(LFW_LIKE_TRAIN)
     unknown.save(tmp_path / "people.npz")
-    assert virtual_halves(tmp_path / "people.npz", 1.0, seed=0, people=10).train.dim == unknown.dim
+    assert virtual_split(tmp_path / "people.npz", 1.0, seed=0, people=10).train.dim == unknown.dim
 
 
 def test_people_to_fit_on_are_like_the_training_half(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +34,6 @@ def test_people_to_fit_on_are_like_the_training_half(monkeypatch: pytest.MonkeyP
         return load(path)
 
     monkeypatch.setattr(VirtualPeople, "load", noted)
-    halves = virtual_halves(None, 1.0, seed=0, people=10)
+    split = virtual_split(None, 1.0, seed=0, people=10)
     assert read == [LFW_LIKE_TRAIN, LFW_LIKE]
-    assert not np.isin(halves.train.labels[halves.train.labels != ""], halves.test.labels).any()
+    assert not np.isin(split.train.labels[split.train.labels != ""], split.test.labels).any()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.evaluate.fit import fit_virtual, sampled
-from setnet.evaluate.people import LFW_LIKE, virtual_halves
+from setnet.evaluate.people import LFW_LIKE, virtual_split
 from setnet.evaluate.worlds import (
     CELEBRITIES_PER_IMAGE,
     SimulatedWorld,
@@ -96,7 +96,7 @@ def test_difficulty_pulls_one_persons_faces_apart() -> None:
 
 
 def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
-    half = virtual_halves(None, 1.3, seed=1, people=250).train
+    half = virtual_split(None, 1.3, seed=1, people=250).train
     fit = fit_virtual(half.descriptors, half.labels, evaluations=20)
     assert fit.same.wasserstein < 0.03
     assert fit.different.wasserstein < 0.03
@@ -109,7 +109,7 @@ def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
 
 
 def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
-    people = virtual_halves(None, 1.0, seed=2, people=40).test
+    people = virtual_split(None, 1.0, seed=2, people=40).test
     world = composed_world(people, "some", items=600)
     check_world(world)
     inside = set(world.items[world.owner >= 0].tolist())
@@ -117,7 +117,7 @@ def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
 
 
 def test_press_photos_become_items(tmp_path: Path) -> None:
-    people = virtual_halves(None, 1.0, seed=2, people=6).test
+    people = virtual_split(None, 1.0, seed=2, people=6).test
     known = np.flatnonzero(people.labels != "")
     paths = [
         f"x/{people.labels[row]}/{row}.jpg" if row in known else f"x/y/{row}.jpg"

@@ -123,7 +123,7 @@ def calibrate(
     the same rate of false matches. Libraries of the model are then to be described again (`setnet index
     --reembed`).
     """
-    from setnet.evaluate import divided, read_people
+    from setnet.evaluate import read_people, train_test_split
     from setnet.faces import Metric, model_entry
     from setnet.faces.settings import store_calibration
     from setnet.library.descriptor_files import read_model
@@ -138,14 +138,14 @@ def calibrate(
         raise InvalidInputError(
             f"{data} was made by {made_by}, descriptors of {expected} are needed: describe the photos again"
         )
-    halves = divided(people, str(data))
-    train, test = halves.train.descriptors, halves.test.descriptors
+    split = train_test_split(people, str(data))
+    train, test = split.train.descriptors, split.test.descriptors
     offset = entry.metric
     if metric:
-        offset = Metric.fit(train, halves.train.labels, f"{data.name}, one half of its people")
+        offset = Metric.fit(train, split.train.labels, f"{data.name}, one half of its people")
         train, test = offset.apply(train), offset.apply(test)
-    fitted = fit_model_calibration(train, halves.train.labels)
-    rates = match_rates(test, halves.test.labels, fitted["threshold"])
+    fitted = fit_model_calibration(train, split.train.labels)
+    rates = match_rates(test, split.test.labels, fitted["threshold"])
     place = store_calibration(name, fitted | ({} if offset is None else {"metric": offset.to_dict()}))
     text = (
         f"{name}: a match from similarity {fitted['threshold']:.3f} on, which {rates.false_matches:.2g} of "

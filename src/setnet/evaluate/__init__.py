@@ -27,7 +27,6 @@ __all__ = [
     "Table",
     "calibrate_head",
     "compare_with_paper",
-    "divided",
     "evaluate_claim",
     "faces_domain",
     "first_full_match",
@@ -48,6 +47,7 @@ __all__ = [
     "stress",
     "tables_of",
     "tradeoff",
+    "train_test_split",
     "with_block",
     "write_claim",
     "write_report",
@@ -77,11 +77,11 @@ if TYPE_CHECKING:
     from setnet.evaluate.people import (
         LFW_LIKE,
         LabelledPeople,
-        divided,
         half_of,
         read_people,
         read_press_photos,
         read_split,
+        train_test_split,
     )
     from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head

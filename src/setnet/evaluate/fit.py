@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.people import Distance, Similarities, distance, divided, read_people, similarities
+from setnet.evaluate.people import (
+    Distance,
+    Similarities,
+    distance,
+    read_people,
+    similarities,
+    train_test_split,
+)
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
@@ -101,7 +108,7 @@ def run(run: Run, settings: Settings) -> None:
     """Fit virtual people to the real ones of a descriptor file, and compare the two kinds of similarity."""
     people = read_people(settings.descriptors)
     if settings.half != "all":
-        people = getattr(divided(people, "", settings.seed), settings.half)
+        people = getattr(train_test_split(people, "", settings.seed), settings.half)
     run.total = 2
     run.say("fitting")
     found = fit_virtual(people.descriptors, people.labels, settings.seed)

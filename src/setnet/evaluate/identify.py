@@ -56,9 +56,9 @@ def run(run: Run, settings: Settings) -> None:
     In each repeat a random half of a person's faces make their entry in the gallery (the mean), the other
     half are probes.
     """
-    halves = settings.halves()
-    methods = settings.fitted_methods(halves)
-    test, groups = halves.test, halves.test.groups(2)
+    split = settings.train_test_split()
+    methods = settings.fitted_methods(split)
+    test, groups = split.test, split.test.groups(2)
     if len(groups) < 2:
         raise InvalidInputError("identification needs two people or more with two faces each")
     names, owner = np.unique(test.labels, return_inverse=True)
@@ -66,7 +66,7 @@ def run(run: Run, settings: Settings) -> None:
     single = ["descriptor", "descriptor +W"] if methods.whitens else ["descriptor"]
     heads = methods.chosen_heads(settings.methods)
     run.total = len(single) + len(heads)
-    run.note(world=halves.name, people=len(groups), faces=int(sum(map(len, groups))))
+    run.note(world=split.name, people=len(groups), faces=int(sum(map(len, groups))))
     for name in [*single, *heads]:
         if run.has(name):
             continue

@@ -131,12 +131,12 @@ class Methods:
         """Whether there are enough descriptors to fit a whitening on."""
         return len(self.train.descriptors) > self.train.dim
 
-    def chosen(self, wanted: Sequence[str] = ()) -> list[str]:
-        """Return the wanted names and the given heads, all names by default; an unknown one is an error."""
+    def chosen(self, given: Sequence[str] = ()) -> list[str]:
+        """Return the given names and heads, all names by default; an unknown one is an error."""
         valid = [*self.names(), *self.not_applicable]
         for head in self.heads:
             self._fits(load_head(head))
-        for name in wanted:
+        for name in given:
             if name not in valid:
                 base = name.removesuffix(" +W after")
                 if base in shipped_names() or Path(base).suffix == ".safetensors":
@@ -144,12 +144,12 @@ class Methods:
                 if name in BASELINES | IN_TORCH and not self.whitens:
                     fit_whitening(self.train.descriptors)  # says how many are missing
                 raise choice_error("method", name, valid)
-        return list(dict.fromkeys([*wanted, *self.heads])) if wanted else self.names()
+        return list(dict.fromkeys([*given, *self.heads])) if given else self.names()
 
-    def chosen_heads(self, wanted: Sequence[str] = ()) -> list[str]:
-        """Return the wanted heads: of one face, the baselines are the descriptor itself."""
+    def chosen_heads(self, given: Sequence[str] = ()) -> list[str]:
+        """Return the given heads: of one face, the baselines are the descriptor itself."""
         heads = self.head_names()
-        return [name for name in self.chosen(wanted) if name in heads]
+        return [name for name in self.chosen(given) if name in heads]
 
     def make(self, name: str) -> Method:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""

@@ -18,14 +18,14 @@ from setnet.heads.whitening import Whitening, fit_whitening
 TITLE = "Orthogonality (section 5.4)"
 
 Floats = NDArray[np.float32]
-MOST_FACES = 100
+MAX_FACES = 100
 
 
 def identity_descriptors(
     rows: Floats, groups: Sequence[NDArray[np.int64]], rng: np.random.Generator
 ) -> Floats:
     """Return one unit vector per person: the mean of up to 100 of their faces' descriptors."""
-    chosen = [g if len(g) <= MOST_FACES else rng.choice(g, MOST_FACES, replace=False) for g in groups]
+    chosen = [g if len(g) <= MAX_FACES else rng.choice(g, MAX_FACES, replace=False) for g in groups]
     return unit(np.stack([rows[g].mean(axis=0) for g in chosen]))
 
 
@@ -75,17 +75,17 @@ def run(run: Run, settings: Settings) -> None:
 
     A repeat takes other hundreds of faces of those who have more: where nobody has, repeats are all alike.
     """
-    halves = settings.halves()
-    methods = settings.fitted_methods(halves)
+    split = settings.train_test_split()
+    methods = settings.fitted_methods(split)
     heads = methods.chosen_heads(settings.methods)
-    groups = halves.test.groups(2)
+    groups = split.test.groups(2)
     run.total = len(heads) + 1
-    run.note(world=halves.name, people=len(groups), faces=int(sum(map(len, groups))))
+    run.note(world=split.name, people=len(groups), faces=int(sum(map(len, groups))))
     for name in ["descriptor", *heads]:
         if run.has(name):
             continue
         run.say(name)
-        vectors, train = halves.test.descriptors, halves.train.descriptors
+        vectors, train = split.test.descriptors, split.train.descriptors
         if name != "descriptor":
             aggregator = methods.aggregator(name)
             vectors, train = aggregator.describe(vectors), aggregator.describe(train)

@@ -60,7 +60,7 @@ def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
     return rows
 
 
-LEAST_PEOPLE = 6
+MIN_PEOPLE = 6
 # Parameters of virtual people, fitted on LFW's test half for simulated worlds and on its training half for
 # whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test`
 # made the first (docs/research/evaluating.md).
@@ -80,17 +80,17 @@ class LabelledPeople:
         """Dimension of the descriptors."""
         return int(self.descriptors.shape[1])
 
-    def groups(self, least: int = 1) -> list[NDArray[np.int64]]:
-        """Return the rows of each known person with ``least`` faces or more, people in order of names."""
+    def groups(self, min_faces: int = 1) -> list[NDArray[np.int64]]:
+        """Return the rows of each known person with so many faces or more, people in order of names."""
         names, owner = np.unique(self.labels, return_inverse=True)
         order = np.argsort(owner, kind="stable")
         ends = np.cumsum(np.bincount(owner, minlength=len(names)))
         parts = zip(names, np.split(order, ends)[:-1], strict=True)
-        return [rows for name, rows in parts if name != "" and len(rows) >= least]
+        return [rows for name, rows in parts if name != "" and len(rows) >= min_faces]
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class TrainTestSplit:
     """People to fit on, people to test on, and in words what they are."""
 
     train: LabelledPeople
@@ -113,22 +113,22 @@ def read_people(path: str | Path) -> LabelledPeople:
             "(`setnet describe` labels by folder name)"
         )
     several = len(people.groups(2))
-    if several < LEAST_PEOPLE:
+    if several < MIN_PEOPLE:
         raise InvalidInputError(
             f"{path}: {several} people have two faces or more, {len(people.groups())} are known; experiments "
-            f"need {LEAST_PEOPLE} or more with several faces, one to query with and one to find"
+            f"need {MIN_PEOPLE} or more with several faces, one to query with and one to find"
         )
     return people
 
 
-def divided(people: LabelledPeople, name: str, seed: int = 0) -> Halves:
+def train_test_split(people: LabelledPeople, name: str, seed: int = 0) -> TrainTestSplit:
     """Return two halves that share nobody: LFW's fixed split if these are its people, else a random one."""
-    split = read_split()
+    fixed = read_split()
     names = np.unique(people.labels[people.labels != ""])
-    known = np.isin(names, list(split.train | split.test))
+    known = np.isin(names, list(fixed.train | fixed.test))
     if known.mean() > 0.9:
-        test = np.isin(people.labels, list(split.test))
-        train = np.isin(people.labels, list(split.train))
+        test = np.isin(people.labels, list(fixed.test))
+        train = np.isin(people.labels, list(fixed.train))
         words = f"{name}: LFW's people, fitted on the training half, tested on the test half"
     else:
         rng = np.random.default_rng(seed)
@@ -139,18 +139,18 @@ def divided(people: LabelledPeople, name: str, seed: int = 0) -> Halves:
         train = np.where(people.labels == "", either, np.isin(people.labels, chosen))
         test = ~train
         words = f"{name}: random split of the people, fitted on one half, tested on the other"
-    halves = Halves(_part(people, train), _part(people, test), words)
-    for half, part in (("fit", halves.train), ("test", halves.test)):
-        if len(part.groups(2)) < LEAST_PEOPLE // 2:
+    split = TrainTestSplit(_part(people, train), _part(people, test), words)
+    for half, part in (("fit", split.train), ("test", split.test)):
+        if len(part.groups(2)) < MIN_PEOPLE // 2:
             raise InvalidInputError(
                 f"{name}: {len(part.groups(2))} people to {half} on have two faces or more, "
-                f"{LEAST_PEOPLE // 2} are needed; LFW's people have a fixed split: give both halves"
+                f"{MIN_PEOPLE // 2} are needed; LFW's people have a fixed split: give both halves"
             )
-    return halves
+    return split
 
 
-def virtual_halves(path: Path | None, difficulty: float, seed: int, people: int = 1500) -> Halves:
-    """Return virtual people in place of a descriptor file; nobody is in both halves.
+def virtual_split(path: Path | None, difficulty: float, seed: int, people: int = 1500) -> TrainTestSplit:
+    """Return virtual people in place of a descriptor file; nobody is in both split.
 
     They are those of a file; without one, people to fit on are like LFW's training half, others like its test
     half.
@@ -165,7 +165,7 @@ def virtual_halves(path: Path | None, difficulty: float, seed: int, people: int 
         rows = drawn.faces(rng, drawn.people(rng, several + singles), who)
         labels = np.array([f"v{half}-{i}" if i < several else "" for i in who.tolist()])
         parts.append(LabelledPeople(rows, labels))
-    return Halves(parts[0], parts[1], f"virtual people, difficulty {difficulty:g}")
+    return TrainTestSplit(parts[0], parts[1], f"virtual people, difficulty {difficulty:g}")
 
 
 def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:

@@ -28,8 +28,8 @@ Floats = NDArray[np.float32]
 THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, 8.0)
 SLOPES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 REFINEMENTS = ((0.7, 1.4), (0.35, 1.2))
-LEAST_PEOPLE = 10
-LEAST_DISTRACTORS = 20
+MIN_PEOPLE = 10
+MIN_DISTRACTORS = 20
 SETS, QUERIES, REPEATS = 6000, 80, 2
 
 
@@ -51,9 +51,9 @@ def calibrate_head(
     is made one.
     """
     names, photos = np.unique(labels, return_counts=True)
-    if (known := int(((photos >= 2) & (names != "")).sum())) < LEAST_PEOPLE:
+    if (known := int(((photos >= 2) & (names != "")).sum())) < MIN_PEOPLE:
         raise InvalidInputError(
-            f"{known} people have two labelled faces or more: calibrating a head needs {LEAST_PEOPLE}"
+            f"{known} people have two labelled faces or more: calibrating a head needs {MIN_PEOPLE}"
         )
     world = stress_world(
         descriptors, with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
@@ -150,11 +150,13 @@ def _first_in_rows(scores: NDArray[np.float64], depth: int) -> NDArray[np.int64]
     return np.take_along_axis(first, order, axis=1)
 
 
-def with_distractors(labels: NDArray[np.str_], seed: int, least: int = LEAST_DISTRACTORS) -> NDArray[np.str_]:
-    """Return the labels; with fewer than ``least`` faces of others, every fifth person's are made such."""
+def with_distractors(
+    labels: NDArray[np.str_], seed: int, min_faces: int = MIN_DISTRACTORS
+) -> NDArray[np.str_]:
+    """Return the labels; with fewer than `min_faces` faces of others, every fifth person's are made such."""
     names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
     known = np.flatnonzero((photos >= 2) & (names != ""))
-    if np.isin(owner, known, invert=True).sum() >= least:
+    if np.isin(owner, known, invert=True).sum() >= min_faces:
         return labels
     aside = np.random.default_rng(seed).permutation(known)[: max(2, len(known) // 5)]
     return np.where(np.isin(owner, aside), "", labels)

@@ -255,9 +255,9 @@ def read_record(path: Path) -> Record:
         raise InvalidInputError(f"{path} is no result of `setnet evaluate`: {error!r}") from error
 
 
-def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    keys = [key for key in {**stored, **wanted} if stored.get(key) != wanted.get(key)]
-    return ", ".join(f"{key} {stored.get(key)!r} there, {wanted.get(key)!r} requested" for key in keys[:3])
+def _difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    keys = [key for key in {**stored, **given} if stored.get(key) != given.get(key)]
+    return ", ".join(f"{key} {stored.get(key)!r} there, {given.get(key)!r} requested" for key in keys[:3])
 
 
 def _plain(value: Any) -> Any:

@@ -43,9 +43,9 @@ class Settings(WorldSettings):
 @experiment("retrieval")
 def run(run: Run, settings: Settings) -> None:
     """Measure each method with and without query aggregation, and ways to use several examples."""
-    halves = settings.halves()
-    world = settings.make_world(halves)
-    methods = settings.fitted_methods(halves)
+    split = settings.train_test_split()
+    world = settings.make_world(split)
+    methods = settings.fitted_methods(split)
     names = methods.chosen(settings.methods)
     variants = VARIANTS if settings.merging else VARIANTS[:2]
     run.total = len(names) * len(variants) + len(KEPT)

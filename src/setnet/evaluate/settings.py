@@ -14,13 +14,20 @@ from setnet.collect import CollectedSet
 from setnet.collect.dataset import is_collected
 from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.methods import Methods
-from setnet.evaluate.people import LFW_LIKE, Halves, divided, read_people, read_split, virtual_halves
+from setnet.evaluate.people import (
+    LFW_LIKE,
+    TrainTestSplit,
+    read_people,
+    read_split,
+    train_test_split,
+    virtual_split,
+)
 from setnet.evaluate.record import Interrupted, OnProgress, Record, Run, fingerprint, one_blas_thread
 from setnet.evaluate.worlds import (
     CollectedWorld,
     SimulatedWorld,
     World,
-    collected_halves,
+    collected_split,
     composed_world,
     press_world,
 )
@@ -126,11 +133,11 @@ class PeopleSettings(Settings):
         people = "virtual" if self.people is None else fingerprint(self.people)
         return {"people": people, "difficulty": self.difficulty} | super().identity()
 
-    def halves(self) -> Halves:
+    def train_test_split(self) -> TrainTestSplit:
         """Return people to fit on and people to test on."""
         if self.descriptors is None:
-            return virtual_halves(self.people, self.difficulty, self.seed)
-        return divided(read_people(self.descriptors), self.descriptors.name, self.seed)
+            return virtual_split(self.people, self.difficulty, self.seed)
+        return train_test_split(read_people(self.descriptors), self.descriptors.name, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +160,9 @@ class MethodSettings(PeopleSettings):
         files = [fingerprint(Path(name)) for name in self.heads if name.endswith(".safetensors")]
         return super().identity() | ({"heads": files} if files else {})
 
-    def fitted_methods(self, halves: Halves, most: int | None = None) -> Methods:
+    def fitted_methods(self, split: TrainTestSplit, max_sets: int | None = None) -> Methods:
         """Return the methods, fitted on one half by so many sets at most."""
-        return Methods(halves.train, self.seed, self.heads, min(FITTING_SETS, most or FITTING_SETS))
+        return Methods(split.train, self.seed, self.heads, min(FITTING_SETS, max_sets or FITTING_SETS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,12 +228,12 @@ class WorldSettings(MethodSettings):
             size = {"scale": self.scale}
         return {"world": self.kind} | size | known
 
-    def halves(self) -> Halves:
+    def train_test_split(self) -> TrainTestSplit:
         """Return people to fit on and people to test on."""
         collected = self.collected
-        return super().halves() if collected is None else collected_halves(collected)
+        return super().train_test_split() if collected is None else collected_split(collected)
 
-    def make_world(self, halves: Halves) -> World:
+    def make_world(self, split: TrainTestSplit) -> World:
         """Return the items; known people are those of the half to test on."""
         if (collected := self.collected) is not None:
             return CollectedWorld(collected, self.seed)
@@ -234,7 +241,7 @@ class WorldSettings(MethodSettings):
             people = VirtualPeople.load(self.people or LFW_LIKE)
             return SimulatedWorld(people, self.seed, self.scale, self.difficulty)
         if self.kind == "composed":
-            return composed_world(halves.test, self.descriptors.name, self.items, self.seed)
+            return composed_world(split.test, self.descriptors.name, self.items, self.seed)
         if self.lists is None:
             raise InvalidInputError("--world press needs --lists: LFW's multi_person_photos.json")
         with np.load(self.descriptors, allow_pickle=False) as file:

@@ -42,8 +42,8 @@ class Settings(MethodSettings):
 @experiment("stress")
 def run(run: Run, settings: Settings) -> None:
     """Measure nDCG@10 and @30 at 2 to 5 faces per set: a row per method."""
-    halves = settings.halves()
-    methods = settings.fitted_methods(halves, settings.sets)
+    split = settings.train_test_split()
+    methods = settings.fitted_methods(split, settings.sets)
     names = methods.chosen(settings.methods)
     kept = _elements_kept(methods)
     run.total = len(names) + len(kept)
@@ -54,8 +54,8 @@ def run(run: Run, settings: Settings) -> None:
     tests = [
         StressTest(
             stress_world(
-                halves.test.descriptors,
-                halves.test.labels,
+                split.test.descriptors,
+                split.test.labels,
                 sets=settings.sets,
                 queries=settings.queries,
                 repeats=settings.repeats,
@@ -65,7 +65,7 @@ def run(run: Run, settings: Settings) -> None:
         )
         for number in range(settings.worlds)
     ]
-    run.note(world=halves.name, queries=len(tests[0].world.queries), examples=len(tests[0].examples))
+    run.note(world=split.name, queries=len(tests[0].world.queries), examples=len(tests[0].examples))
     for name in todo:
         run.say(name)
         run.add(_row(name, methods, tests))

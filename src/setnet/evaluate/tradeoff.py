@@ -67,9 +67,9 @@ class Settings(WorldSettings):
 @experiment("tradeoff")
 def run(run: Run, settings: Settings) -> None:
     """Measure quality, time and bytes: a row per way of searching."""
-    halves = settings.halves()
-    world = settings.make_world(halves)
-    methods = settings.fitted_methods(halves)
+    split = settings.train_test_split()
+    world = settings.make_world(split)
+    methods = settings.fitted_methods(split)
     names = methods.chosen(settings.methods or [default_head(methods)])
     methods.chosen([settings.baseline])
     pairs = settings.queries // 2

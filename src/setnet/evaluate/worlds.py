@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from setnet.collect import CollectedSet
 from setnet.collect.dataset import together_queries
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import LEAST_PEOPLE, Halves, LabelledPeople, read_press_photos
+from setnet.evaluate.people import MIN_PEOPLE, LabelledPeople, TrainTestSplit, read_press_photos
 from setnet.heads import unit
 from setnet.train import VirtualPeople
 from setnet.train.simulated import SimulatedIdentities
@@ -26,7 +26,7 @@ CELEBRITIES_PER_IMAGE: Mapping[int, int] = {1: 88_000, 2: 89_000, 3: 12_000, 4: 
 IMAGES, FACES = 194_000, 546_000
 DISTRACTOR_IMAGES, DISTRACTOR_FACES = 355_000, 1_000_000
 IDENTITIES = 2622
-MOST_FACES = 40
+MAX_FACES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,9 @@ def _face_counts(table: Mapping[int, int], total: int, rng: np.random.Generator)
     if more == 0 or rest < 0:
         return np.concatenate([known, np.full(more, last)])
     # one more face with a fixed chance, again and again, brought to the exact total
-    extra = np.minimum(rng.geometric(more / (more + rest), more) - 1, MOST_FACES - last)
+    extra = np.minimum(rng.geometric(more / (more + rest), more) - 1, MAX_FACES - last)
     while (off := int(extra.sum()) - rest) != 0:
-        open_ = np.flatnonzero(extra > 0) if off > 0 else np.flatnonzero(extra < MOST_FACES - last)
+        open_ = np.flatnonzero(extra > 0) if off > 0 else np.flatnonzero(extra < MAX_FACES - last)
         chosen = rng.choice(open_, min(abs(off), len(open_)), replace=False)
         extra[chosen] -= int(np.sign(off))
     return np.concatenate([known, last + extra])
@@ -90,8 +90,8 @@ def _celebrity_counts(faces: Ints, scale: float, rng: np.random.Generator) -> In
     counts = np.zeros(len(faces), dtype=np.int64)
     free = rng.permutation(len(faces))
     for number in sorted(CELEBRITIES_PER_IMAGE, reverse=True):
-        wanted = round(CELEBRITIES_PER_IMAGE[number] * scale)
-        chosen = free[faces[free] >= number][:wanted]
+        count = round(CELEBRITIES_PER_IMAGE[number] * scale)
+        chosen = free[faces[free] >= number][:count]
         counts[chosen] = number
         free = free[counts[free] == 0]
     last = max(CELEBRITIES_PER_IMAGE)
@@ -241,12 +241,12 @@ class SimulatedWorld(World):
         rng, who = self._rng(FACE, first), self.owner[rows].copy()
         celebrities, unknown = self._celebrities, who < 0
         distractors = self._people.people(rng, int(unknown.sum()))
-        crowd = SimulatedIdentities(
+        everybody = SimulatedIdentities(
             np.concatenate([celebrities.centres, distractors.centres]),
             np.concatenate([celebrities.spread, distractors.spread]),
         )
         who[unknown] = len(celebrities) + np.arange(len(distractors))
-        return self._people.faces(rng, crowd, who)
+        return self._people.faces(rng, everybody, who)
 
     def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
         """Return fresh faces of every identity."""
@@ -346,7 +346,7 @@ class CollectedWorld(World):
     def queries(self, of_two: int, of_three: int) -> list[Ints]:
         """Return the queries of the data set, so many of two people and of three at most."""
         parts = ((2, of_two), (3, of_three))
-        chosen = [[q for q in self._queries if len(q) == size][:wanted] for size, wanted in parts]
+        chosen = [[q for q in self._queries if len(q) == size][:count] for size, count in parts]
         if (of_two or of_three) and not any(chosen):
             raise InvalidInputError(
                 f"{self._collected.path}: no two test people are together in a photo, so there is no query"
@@ -354,23 +354,23 @@ class CollectedWorld(World):
         return [query for part in chosen for query in part]
 
 
-def collected_halves(collected: CollectedSet) -> Halves:
+def collected_split(collected: CollectedSet) -> TrainTestSplit:
     """Return the people of a data set to fit on, and those to test on."""
     parts = {}
     for split, word in (("train", "fit"), ("test", "test")):
         descriptors, labels = collected.labelled_faces(split)
         parts[split] = LabelledPeople(unit(descriptors), labels)
         several = len(parts[split].groups(2))
-        if several < LEAST_PEOPLE // 2:
+        if several < MIN_PEOPLE // 2:
             raise InvalidInputError(
                 f"{collected.path}: {several} people to {word} on have two faces or more, "
-                f"{LEAST_PEOPLE // 2} are needed; `setnet collect begin --split` changes the shares"
+                f"{MIN_PEOPLE // 2} are needed; `setnet collect begin --split` changes the shares"
             )
     words = f"{collected.path.name}: fitted on its training people, tested on its test people"
-    return Halves(parts["train"], parts["test"], words)
+    return TrainTestSplit(parts["train"], parts["test"], words)
 
 
-LEAST_FACES = 4
+MIN_FACES = 4
 
 
 class RealWorld(World):
@@ -412,17 +412,17 @@ def composed_world(people: LabelledPeople, name: str, items: int = 50_000, seed:
     is for queries. Everyone else is unknown.
     """
     rng = np.random.default_rng((seed, PLAN))
-    groups = people.groups(LEAST_FACES)
+    groups = people.groups(MIN_FACES)
     if len(groups) < 3:
         raise InvalidInputError(
-            f"{name}: {len(groups)} people have {LEAST_FACES} faces or more; a world needs three of them"
+            f"{name}: {len(groups)} people have {MIN_FACES} faces or more; a world needs three of them"
         )
     shuffled = [rng.permutation(rows) for rows in groups]
     inside, query_rows = ([rows[i::2] for rows in shuffled] for i in range(2))
     others = np.setdiff1d(np.arange(len(people.labels)), np.concatenate(groups))
     if len(others) < 20:
         raise InvalidInputError(
-            f"{name}: {len(others)} faces of people with fewer than {LEAST_FACES}; a world needs unknown "
+            f"{name}: {len(others)} faces of people with fewer than {MIN_FACES}; a world needs unknown "
             "people too, 20 faces at least"
         )
     plan = make_plan(rng, min(1.0, items / (IMAGES + DISTRACTOR_IMAGES)))
