@@ -27,21 +27,11 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FaceClassifier:
-    """A linear classifier of descriptors, followed by a softmax over the names and "nobody of the list".
+    """A linear classifier of descriptors, followed by a softmax over the names and "nobody of the list"."""
 
-    Attributes
-    ----------
-    names
-        The classes.
-    weights
-        (names, D): the logit of a name is ``weights @ descriptor``.
-    nobody
-        The logit of nobody in the list, whatever the face.
-    """
-
-    names: tuple[str, ...]
-    weights: Floats
-    nobody: float
+    names: tuple[str, ...]  # the classes
+    weights: Floats  # (names, D): the logit of a name is ``weights @ descriptor``
+    nobody: float  # the logit of nobody in the list, whatever the face
 
     def scores(self, descriptors: Floats) -> Doubles:
         """Return (n, names): the share of each name in the softmax."""
@@ -130,18 +120,10 @@ def label_rows(run: CollectRun, _: Work) -> Iterator[Row]:
 
 @dataclass(frozen=True, eq=False)
 class PortraitTrials:
-    """Similarities of portraits to all people, each portrait left out of its own person's.
+    """Similarities of portraits to all people, each portrait left out of its own person's."""
 
-    Attributes
-    ----------
-    similarities
-        (trials, people): mean similarity to each person's portraits.
-    own
-        Whose portrait each is.
-    """
-
-    similarities: Doubles
-    own: NDArray[np.int64]
+    similarities: Doubles  # (trials, people): mean similarity to each person's portraits
+    own: NDArray[np.int64]  # whose portrait each is
 
     def __len__(self) -> int:
         return len(self.own)

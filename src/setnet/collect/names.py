@@ -37,21 +37,11 @@ SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text.
+    """A word of a text."""
 
-    Attributes
-    ----------
-    key
-        What it is compared by.
-    is_capital
-        Whether it begins with a capital letter, or its script has none.
-    gap
-        What stands before it: ``" "``, ``"-"``, ``","``, or ``"."`` for anything that ends a phrase.
-    """
-
-    key: str
-    is_capital: bool
-    gap: str
+    key: str  # what it is compared by
+    is_capital: bool  # whether it begins with a capital letter, or its script has none
+    gap: str  # what stands before it: ``" "``, ``"-"``, ``","``, or ``"."`` for anything that ends a phrase
 
 
 def split_words(text: str) -> list[Word]:

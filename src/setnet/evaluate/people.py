@@ -185,18 +185,10 @@ class Similarities:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far two samples of similarities are apart.
+    """How far two samples of similarities are apart."""
 
-    Attributes
-    ----------
-    wasserstein
-        Mean distance between equal quantiles, in units of similarity.
-    kolmogorov
-        Greatest difference between the two cumulative distributions.
-    """
-
-    wasserstein: float
-    kolmogorov: float
+    wasserstein: float  # mean distance between equal quantiles, in units of similarity
+    kolmogorov: float  # greatest difference between the two cumulative distributions
 
 
 def similarities(

@@ -22,27 +22,13 @@ DISTRACTORS = 3
 
 @dataclass(frozen=True)
 class StressWorld:
-    """Sets over rows of a descriptor array; the data set of F faces per set takes the first F columns.
+    """Sets over rows of a descriptor array; the data set of F faces per set takes the first F columns."""
 
-    Attributes
-    ----------
-    descriptors
-        (n, De) float32.
-    faces
-        (N, 2 + distractors) rows of ``descriptors``: two labelled faces, then distractors.
-    people
-        (N, 2) the labelled people of each set.
-    queries
-        (Q, 2) pairs of people who do appear together in some set.
-    examples
-        (repeats, Q, 2) rows of ``descriptors``: a query face of each, never a face of any set.
-    """
-
-    descriptors: NDArray[np.float32]
-    faces: Ints
-    people: Ints
-    queries: Ints
-    examples: Ints
+    descriptors: NDArray[np.float32]  # (n, De) float32
+    faces: Ints  # (N, 2 + distractors) rows of ``descriptors``: two labelled faces, then distractors
+    people: Ints  # (N, 2) the labelled people of each set
+    queries: Ints  # (Q, 2) pairs of people who do appear together in some set
+    examples: Ints  # (repeats, Q, 2) rows of ``descriptors``: a query face of each, never a face of any set
 
     def relevance(self, query: int) -> Ints:
         """Return how many of the query's people each set holds: the same for any number of distractors."""

@@ -312,18 +312,10 @@ def _both(some: CannotLink, more: CannotLink) -> CannotLink:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupAssignment:
-    """The group of each face from now on.
+    """The group of each face from now on."""
 
-    Attributes
-    ----------
-    group
-        The group's number; -1, -2 and so on for new ones.
-    person
-        Whose a group without a name is from now on, and whose a new one is, by number.
-    """
-
-    group: Ints
-    person: dict[int, int]
+    group: Ints  # the group's number; -1, -2 and so on for new ones
+    person: dict[int, int]  # whose a group without a name is from now on, and whose a new one is, by number
 
 
 def assign_groups(clusters: Ints, claims: Mapping[int, int], known: KnownLabels) -> GroupAssignment:

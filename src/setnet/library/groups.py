@@ -504,19 +504,11 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupToName:
-    """A group with its faces: what there is to decide before it gets a name.
-
-    Attributes
-    ----------
-    faces
-        Those that get the name, as examples without pictures, by place.
-    left_out
-        Those that are somebody else's.
-    """
+    """A group with its faces: what there is to decide before it gets a name."""
 
     group: Group
-    faces: Mapping[Place, Example]
-    left_out: Mapping[Place, Example]
+    faces: Mapping[Place, Example]  # those that get the name, as examples without pictures, by place
+    left_out: Mapping[Place, Example]  # those that are somebody else's
 
 
 def group_to_name(
