@@ -23,7 +23,6 @@ ENVIRONMENT = {
     "x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy)",
     "SETNET_PROVIDERS": "what runs the networks instead of the CPU, such as `openvino` or `cuda`, if the "
     "onnxruntime that is installed has it; setnet compares its answers with the CPU's first",
-    "SETNET_VIDEO_HARDWARE": "`off` decodes videos without graphics hardware",
 }
 
 

@@ -6,14 +6,12 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
 from setnet.library.photo_reader import PhotoReader, PhotoTask
-from setnet.sandbox import Limits, Message, WorkerPool
+from setnet.sandbox import Limits
 from tests.support.clips import CODECS, Scene, write_clip
 
 SETTINGS = FaceSettings(detector="yunet")
@@ -96,26 +94,3 @@ def test_files_without_a_picture_are_named(clips: dict[str, bytes], tmp_path: Pa
     assert "No such file" in reasons[b"absent.mp4"]
     assert all("AV1, which setnet cannot decode" in reasons[n] for n in (b"av1.mp4", b"av1.webm"))
     assert all("not a video that setnet can read" in reasons[n] for n in (b"text.mkv", b"zeros.mov"))
-
-
-def test_a_driver_that_crashes_costs_one_attempt(
-    clips: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[bool] = []
-    call = WorkerPool.call
-
-    def crashing(pool: WorkerPool, task: Message, *more: Any) -> Any:
-        if task.name == "watch":
-            asked.append(task.fields["hardware"])
-            if task.fields["hardware"]:
-                raise WorkerError("the worker process ended")
-        return call(pool, task, *more)
-
-    monkeypatch.setattr(WorkerPool, "call", crashing)
-    monkeypatch.setattr("setnet.video.capture.may_have_hardware", lambda: True)
-    for name in ("one.mp4", "two.mp4"):
-        (tmp_path / name).write_bytes(clips[".mp4"])
-    with PhotoReader(SETTINGS, 0) as reader:
-        tasks = [PhotoTask(os.fsencode(tmp_path / name)) for name in ("one.mp4", "two.mp4")]
-        assert all(result.shots for result in reader.results(tasks))
-    assert asked == [True, False, False]

@@ -84,9 +84,7 @@ def watch_part(settings: FaceSettings, task: Message) -> Message:
     from setnet.faces import load_descriptor
     from setnet.video import watch
     from setnet.video.boxes import is_av1
-    from setnet.video.capture import allow_hardware
 
-    allow_hardware(task.fields["hardware"])
     path, at, budget = (task.fields[name] for name in ("path", "at", "budget"))
     seen = reason_or(lambda: watch(path, settings, at, budget=budget))
     if isinstance(seen, str):
@@ -152,10 +150,7 @@ class VideoReader:
     """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
 
     def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
-        from setnet.video.capture import may_have_hardware
-
         self._pool, self._dim, self._limits = pool, dim, limits
-        self._hardware = may_have_hardware()
         self.seconds = 0.0
 
     def result(self, task: PhotoTask) -> PhotoResult:
@@ -175,13 +170,9 @@ class VideoReader:
         at, began, problem = 0.0, monotonic(), None
         while problem is None:
             fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
-            fields["hardware"] = self._hardware
             try:
                 part = self._pool.call(Message("watch", fields), partial(self._parse, whole, at))
             except WorkerError as error:
-                if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
-                    self._hardware = False
-                    continue
                 part = str(error)
             if isinstance(part, str):
                 problem = part

@@ -1,39 +1,18 @@
-"""Opens a video file for OpenCV, by the hardware where there is one, and reads its packets undecoded."""
+"""Opens a video file for OpenCV, and reads its packets undecoded."""
 
 from __future__ import annotations
 
 import io
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from setnet.errors import VideoError
 
 if TYPE_CHECKING:
     import cv2
-
-SWITCH = "SETNET_VIDEO_HARDWARE"  # `off` leaves the hardware alone
-
-_is_allowed = True
-_gives_pictures: dict[float, bool] = {}  # by codec, as found out in this process
-
-
-def may_have_hardware() -> bool:
-    """Return whether there may be hardware that decodes videos, and it is not switched off."""
-    if os.environ.get(SWITCH, "").lower() == "off":
-        return False
-    return sys.platform != "linux" or any(Path("/dev/dri").glob("render*"))
-
-
-def allow_hardware(allowed: bool) -> None:
-    """Say whether this process may decode by hardware; drivers that crash or hang cannot be caught in it."""
-    global _is_allowed  # the decoder is shared by all that this process reads
-    _is_allowed = allowed
-
 
 # Playlists are left out: they would make the decoder open other files, or addresses in the network.
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpeg,mpegts,asf,flv,ogg,h264,hevc"
@@ -62,49 +41,12 @@ def open_capture(source: str | io.BytesIO, *, packets: bool = False) -> cv2.Vide
     if packets:
         settings += [cv2.CAP_PROP_FORMAT, -1]
     with suppress(cv2.error):
-        capture = _open(source, settings)
+        capture = cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
         if capture.isOpened():
-            return capture if packets else _with_hardware(capture, source, settings)
+            return capture
     raise VideoError(
         "not a video that setnet can read (MP4, MOV, MKV, WebM, AVI, MPEG, WMV; not AV1), or damaged"
     )
-
-
-def _open(source: str | io.BytesIO, settings: list[int]) -> cv2.VideoCapture:
-    import cv2
-
-    if isinstance(source, io.BytesIO):
-        source.seek(0)
-    return cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
-
-
-def _with_hardware(
-    capture: cv2.VideoCapture, source: str | io.BytesIO, settings: list[int]
-) -> cv2.VideoCapture:
-    """Return a video that was opened as it is, or opened again so that hardware decodes it.
-
-    Hardware is tried once for each codec in a process: it must be offered and give a picture.
-    """
-    import cv2
-
-    if not _is_allowed or not may_have_hardware():
-        return capture
-    codec = capture.get(cv2.CAP_PROP_FOURCC)
-    fast = [*settings, cv2.CAP_PROP_HW_ACCELERATION, cv2.VIDEO_ACCELERATION_ANY]
-    if codec not in _gives_pictures:
-        _gives_pictures[codec] = False
-        with suppress(cv2.error):
-            tried = _open(source, fast)
-            if tried.isOpened() and tried.get(cv2.CAP_PROP_HW_ACCELERATION) > 0:
-                _gives_pictures[codec] = bool(tried.read()[0])
-            tried.release()
-    elif not _gives_pictures[codec]:
-        return capture
-    again = _open(source, fast if _gives_pictures[codec] else settings)
-    if not again.isOpened():
-        again = _open(source, settings)
-    capture.release()
-    return again
 
 
 def milliseconds(capture: cv2.VideoCapture) -> float:
