@@ -44,7 +44,8 @@ from setnet.train import (
 )
 from setnet.train.faces import FacePhotos, identity_photos
 from setnet.train.sface import SFace
-from studies.distillation import FeatureSource, adapt, cache_features, load_settings
+from setnet.train.sources import cache_features
+from studies.distillation import FeatureSource, adapt, load_settings
 
 TITLE = "SFace adapted to degraded photos"
 ORIGINAL, ADAPTED = "original", "adapted"
@@ -117,7 +118,7 @@ def copy_features(
     source = FacePhotos(paths, owner, network.spec, settings.augment, str(root), places)
     rows = np.flatnonzero(source.has_face)
     before, _ = network.split(last)
-    features = cache_features(before, source, rows, kept.with_name(f"{kept.name}-features.npy"))
+    features = cache_features(before, lambda: source, rows, kept.with_name(f"{kept.name}-features.npy"))
     return CopyFeatures(features, rows, people)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,21 +16,14 @@ from torch import Tensor, nn
 from setnet.errors import InvalidInputError, TrainingError
 from setnet.train import SetNetwork, TrainingSettings
 from setnet.train.loop import TrainReport, make_deterministic, train_loop
-from setnet.train.sources import LabelledSource, TrainingSource, stream
+from setnet.train.sources import Features, LabelledSource, stream
 from setnet.train.training import batch_loss, calibrate_network, compute_elements, set_sizes
-
-logger = logging.getLogger(__name__)
-SECONDS_BETWEEN_LINES = 5.0
 
 
 def load_settings(changes: Sequence[str] = ()) -> TrainingSettings:
     """Return the settings of the adaptation, in ``adapt.toml``, with changes."""
     values = tomllib.loads(Path(__file__).with_name("adapt.toml").read_text(encoding="utf-8"))
     return TrainingSettings.from_dict({"preset": "adapt"} | values).override(changes)
-
-
-AT_ONCE = 8  # faces; more are slower on a CPU, whose caches they do not fit in
-Features = NDArray[np.float16]
 
 
 class FeatureSource(LabelledSource):
@@ -62,37 +53,6 @@ class FeatureSource(LabelledSource):
     def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
         """Return the features; there is nothing to augment."""
         return torch.from_numpy(np.asarray(self.features[picks], np.float32))
-
-
-def cache_features(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> Features:
-    """Return what `part` makes of faces of `source`; kept in `path` (an `.npy`) and read from there."""
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".tmp")
-        _write(part, source, rows, fresh)
-        fresh.replace(path)
-    kept: Features = np.load(path, mmap_mode="r", allow_pickle=False)
-    if len(kept) != len(rows):
-        raise TrainingError(f"{path}: features of {len(kept)} faces, {len(rows)} wanted; remove this file")
-    return kept
-
-
-def _write(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> None:
-    out: np.memmap[Any, np.dtype[np.float16]] | None = None
-    logged = time.monotonic()
-    for start in range(0, len(rows), AT_ONCE):
-        with torch.no_grad():
-            made = part(source.load(rows[start : start + AT_ONCE], None)).numpy()
-        if out is None:
-            shape = (len(rows), *made.shape[1:])
-            out = np.lib.format.open_memmap(path, "w+", dtype=np.float16, shape=shape)
-        out[start : start + len(made)] = made
-        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
-            logged = time.monotonic()
-            logger.info("%s: features of %s of %s faces", source.where, start + len(made), len(rows))
-    if out is None:
-        raise TrainingError(f"{source.where}: no faces to describe")
-    out.flush()
 
 
 CALIBRATED_ON = 2000  # rows

@@ -13,7 +13,8 @@ from setnet.train.backbones import Backbone, InputSpec
 from setnet.train.faces import FaceArray
 from setnet.train.network import SetNetwork, make_aggregator
 from setnet.train.settings import TrainingSettings
-from studies.distillation import FeatureSource, adapt, cache_features, load_settings
+from setnet.train.sources import cache_features
+from studies.distillation import FeatureSource, adapt, load_settings
 
 PEOPLE, DIM, WIDTH = 40, 16, 24
 SPEC = InputSpec(8, (127.5,) * 3, (64.0,) * 3)
@@ -117,14 +118,14 @@ def test_features_are_computed_once_and_kept(tmp_path: Path) -> None:
     part = nn.Conv2d(3, 4, 3)
     rows = np.arange(3, 20)
     path = tmp_path / "deep" / "features.npy"
-    kept = cache_features(part, faces, rows, path)
+    kept = cache_features(part, lambda: faces, rows, path)
     with torch.no_grad():
         np.testing.assert_allclose(kept, part(faces.load(rows, None)).numpy(), atol=0.01)
-    again = cache_features(nn.Identity(), faces, rows, path)
+    again = cache_features(nn.Identity(), lambda: faces, rows, path)
     np.testing.assert_array_equal(again, kept)
     assert [file.name for file in path.parent.iterdir()] == ["features.npy"]
     with pytest.raises(TrainingError, match="17 faces, 20 wanted"):
-        cache_features(part, faces, np.arange(20), path)
+        cache_features(part, lambda: faces, np.arange(20), path)
 
 
 def test_a_source_of_some_rows_draws_these_alone() -> None:

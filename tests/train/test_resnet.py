@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.nn import functional
+from typer.testing import CliRunner
 
+from setnet.cli.app import app
 from setnet.errors import ModelError
+from setnet.faces import load_descriptor, model_entry
+from setnet.faces.registry import hash_file
 from setnet.train.resnet import ResNet50, from_vggface2, load_vggface2
 
 
@@ -83,6 +90,69 @@ def test_strides_and_pooling_are_the_original_ones() -> None:
     assert sides == [7]
 
 
+def described(state: dict[str, torch.Tensor], images: torch.Tensor, squeeze: bool) -> torch.Tensor:
+    """Compute the network again from the published names alone."""
+
+    def conv(x: torch.Tensor, name: str, stride: int = 1) -> torch.Tensor:
+        weight = state[f"{name}.weight"]
+        x = functional.conv2d(x, weight, stride=stride, padding=weight.shape[-1] // 2)
+        mean, var, scale, shift = (
+            state[f"{name}_bn.{part}"][None, :, None, None]
+            for part in ("running_mean", "running_var", "weight", "bias")
+        )
+        return (x - mean) / (var + 1e-5).sqrt() * scale + shift
+
+    x = conv(images, "conv1_7x7_s2", 2).clamp_min(0)
+    x = functional.max_pool2d(
+        functional.pad(x, (0, 1, 0, 1), value=-1e9), 3, 2
+    )  # no padding before, as in Caffe
+    for stage, blocks in ((2, 3), (3, 4), (4, 6), (5, 3)):
+        for block in range(1, blocks + 1):
+            name = f"conv{stage}_{block}_1x1"
+            stride = 2 if stage > 2 and block == 1 else 1
+            y = conv(x, f"{name}_reduce", stride).clamp_min(0)
+            y = conv(conv(y, f"conv{stage}_{block}_3x3").clamp_min(0), f"{name}_increase")
+            if squeeze:
+                gate = y.mean((2, 3))
+                for part, end in (("down", torch.relu), ("up", torch.sigmoid)):
+                    gate = end(
+                        gate @ state[f"{name}_{part}.weight"][:, :, 0, 0].T + state[f"{name}_{part}.bias"]
+                    )
+                y = y * gate[:, :, None, None]
+            x = (y + (conv(x, f"{name}_proj", stride) if block == 1 else x)).clamp_min(0)
+    return x.mean((2, 3)) @ state["feat_extract.weight"][:, :, 0, 0].T
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+def test_a_second_implementation_describes_alike(squeeze: bool) -> None:
+    given = {name: value.double() for name, value in state(squeeze).items()}
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)).double()
+    net = from_vggface2(given).double().eval()
+    with torch.no_grad():
+        torch.testing.assert_close(net(images), described(given, images, squeeze))
+
+
+@pytest.mark.soak
+@pytest.mark.xdist_group("onnx-export")
+def test_a_checkpoint_becomes_a_model_that_says_what_it_was_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("data", "config", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    torch.save(state(False), tmp_path / "resnet50_128.pth")
+    done = CliRunner().invoke(app, ["models", "add", str(tmp_path / "resnet50_128.pth"), "--json"])
+    assert done.exit_code == 0, done.output
+    entry = model_entry("resnet50_128", "descriptor")
+    assert f"SHA-256 {hash_file(tmp_path / 'resnet50_128.pth')}" in entry.origin
+    assert json.loads(done.stdout)["origin"] == entry.origin
+    crop = np.random.default_rng(0).integers(0, 255, (224, 224, 3), np.uint8)
+    (ours,) = load_descriptor("resnet50_128").describe([crop])
+    pixels = torch.from_numpy(crop.transpose(2, 0, 1)[None]).float()
+    mean = torch.tensor([131.0912, 103.8827, 91.4953])[None, :, None, None]
+    (theirs,) = functional.normalize(described(state(False), pixels - mean, False)).numpy()
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
 def test_files_load_and_damaged_ones_are_refused(tmp_path: Path) -> None:
     given = state(False)
     torch.save(given, tmp_path / "net.pth")
@@ -132,8 +202,11 @@ def test_code_in_a_pickle_is_not_run(tmp_path: Path) -> None:
 
     with (tmp_path / "trap.pth").open("wb") as file:
         pickle.dump(Trap(), file)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=r"torch.save\(model.state_dict"):
         load_vggface2(tmp_path / "trap.pth")
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "whole.pth")
+    with pytest.raises(ModelError, match=r"whole.pth: not weights alone"):
+        load_vggface2(tmp_path / "whole.pth")
     assert not (tmp_path / "sprung").exists()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
@@ -13,7 +14,9 @@ from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entry, model_paths
 from setnet.train.network import export_backbone, new_backbone
 from setnet.train.settings import load_settings
-from setnet.train.sface import SFace, load_sface, onnx_weights
+from setnet.train.sface import SFace, frozen_sface, load_sface, onnx_weights
+from setnet.train.sources import FeatureSource
+from setnet.train.training import pretrain
 from tests.support.learn_people import pattern
 
 CROPS = [pattern(person, 0, 112) for person in range(6)]
@@ -110,3 +113,27 @@ def test_the_registered_file_says_which_weights_are_quantised() -> None:
 def stored(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
     tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     onnx.save(helper.make_model(helper.make_graph([], "test", [], [], tensors)), str(path))
+
+
+def test_a_transfer_trains_its_last_layer_and_leaves_the_rest() -> None:
+    settings = load_settings("faces", ["pretrain.steps=2", "pretrain.batch=4", "backbone.dim=8"])
+    torch.manual_seed(0)
+    backbone = new_backbone(settings)
+    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    features = torch.randn(6, 512, 14, 14, generator=torch.Generator().manual_seed(0)).half().numpy()
+    views = [features, features + np.float16(1)]
+    source = FeatureSource(np.repeat(np.arange(3), 2), "features", views.__getitem__, 2)
+    with TemporaryDirectory() as folder:
+        pretrain(backbone, source, settings, Path(folder))
+    changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {"reduce.weight", "reduce.bias"}
+    loaded = source.load(np.array([3]), None).numpy()
+    np.testing.assert_array_equal(loaded, features[[3]])
+    drawn = {source.load(np.array([3]), [np.random.default_rng(seed)]).mean().item() for seed in range(9)}
+    assert len(drawn) == 2
+
+
+def test_frozen_blocks_and_what_follows_them_are_the_whole(sface: SFace) -> None:
+    backbone = new_backbone(load_settings("faces"))
+    with torch.no_grad():
+        np.testing.assert_allclose(backbone.features(frozen_sface()(images())), sface(images()), atol=1e-4)

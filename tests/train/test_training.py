@@ -426,6 +426,7 @@ def test_the_untrained_head_is_at_least_as_good_as_a_random_projection() -> None
     started, random = NetVLADAggregator(32, 16, clusters=8), NetVLADAggregator(32, 16, clusters=8)
     torch.manual_seed(0)
     initialise_aggregator(started, x, labels, number=2000)
+    assert isinstance(random.vlad, NetVLAD)
     initialise_netvlad(random.vlad, x)
     torch.nn.init.normal_(random.fc.weight)
     assert first_rank_share(started, x, labels) >= first_rank_share(random, x, labels)

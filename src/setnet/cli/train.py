@@ -13,6 +13,7 @@ from setnet.cli.output import say
 from setnet.errors import InvalidInputError, choice_error
 
 if TYPE_CHECKING:
+    from setnet.evaluate import Record
     from setnet.train import TrainingSettings
     from setnet.train.loop import TrainReport
 
@@ -168,10 +169,6 @@ def glyphs(
     return Result({"packages": font_packages()}, *lines)
 
 
-# A quarter of the steps.
-_QUICK = ["pretrain.steps=1000", "pretrain.rate=0.05", "sets.steps=250", "sets.save_every=250"]
-
-
 @command(app, library=False)
 def claim(
     call: Call,
@@ -184,18 +181,28 @@ def claim(
     changes: ChangesOption = None,
     loss: Annotated[
         list[str] | None,
-        option("contrastive or logistic (the paper's); repeatable [default: contrastive].", "--loss"),
+        option(
+            "logistic (the paper's) or contrastive; the first trains all [default: both].", metavar="LOSS"
+        ),
     ] = None,
-    seeds: Annotated[int, option("Train everything so often.", min=1, metavar="N")] = 1,
+    seeds: Annotated[
+        int | None, option("Train everything so often [default: 3].", min=1, metavar="N")
+    ] = None,
     worlds: Annotated[
-        int | None,
-        option("Test worlds [default: glyphs 3, faces 12, --quick 1].", min=1, metavar="N"),
+        int | None, option("Test worlds [default: glyphs 3, faces 1].", min=1, metavar="N")
+    ] = None,
+    degraded: Annotated[
+        list[Path] | None,
+        option("Degraded copies of LFW (python -m studies.degrade), to test on; repeatable.", metavar="DIR"),
     ] = None,
     without: Annotated[
         bool,
         option("Also leave out SetNet-2's parts one by one, and measure single elements.", "--without"),
     ] = False,
-    quick: Annotated[bool, option("A quarter of the steps.", "--quick")] = False,
+    record: Annotated[
+        Path | None,
+        option("The file that each training adds to [default: RUN/claim.json].", metavar="FILE.json"),
+    ] = None,
     report: Annotated[
         Path | None,
         option("Also put the tables and the figure into this page.", metavar="FILE.md"),
@@ -206,8 +213,8 @@ def claim(
 ) -> Result | None:
     """Compare SetNet with the paper's baselines, all trained alike, on identities never seen.
 
-    Continues where it stopped; more seeds and losses add to what is there. Pictures, networks and results are
-    kept in RUN.
+    Continues where it stopped; more seeds and losses add to what is there. Pictures and networks are kept in
+    RUN; what stands in the record is not done again, even if RUN was lost.
     """
     if domain not in ("faces", "glyphs"):
         raise choice_error("domain", domain, ["faces", "glyphs"])
@@ -215,31 +222,70 @@ def claim(
         raise InvalidInputError(
             "--domain faces needs LFW's folder, glyphs none: see setnet train claim --help"
         )
-    settings = _prepare_settings(
-        preset or domain, [*(_QUICK if quick else ()), *(changes or ())], device, threads
-    )
+    settings = _prepare_settings(preset or domain, changes, device, threads)
     from setnet.evaluate import evaluate_claim as run
-    from setnet.evaluate import faces_domain, glyphs_domain, tables_of, write_claim
+    from setnet.evaluate import faces_domain, glyphs_domain
 
     if data is not None:
-        tested = faces_domain(data, out / "crops.npz", settings)
+        tested = faces_domain(data, out, settings, degraded or [])
     else:
         tested = glyphs_domain(out / "glyphs", settings)
     result = run(
         tested,
         out,
         settings,
-        seeds=seeds,
-        worlds=worlds or (1 if quick else tested.worlds),
-        losses=loss or ("contrastive",),
+        seeds=seeds or 0,
+        worlds=worlds or 0,
+        losses=loss or (),
         without=without,
+        record=record,
         device=device,
         workers=_workers(workers),
         say=say,
     )
-    pages = [write_claim(result, page) for page in (out / "claim.md", report) if page is not None]
-    tables = [table.markdown() for table in tables_of(result)]
-    return Result({"pages": pages}, *tables, *(f"{page}: tables and figure" for page in pages))
+    return _claimed(result, [page for page in (out / "claim.md", report) if page is not None])
+
+
+@command(app, library=False)
+def paper(
+    call: Call,
+    data: Annotated[Path, argument("DATA", "Folders of identities, such as VGGFace2's.")],
+    out: OutOption,
+    preset: PresetOption = "paper",
+    changes: ChangesOption = None,
+    split: Annotated[
+        Path | None,
+        option('{"train": [names], "test": [names]} [default: the data\'s own].', metavar="FILE.json"),
+    ] = None,
+    sets: Annotated[int, option("Sets of the stress test.", min=100, metavar="N")] = 64_000,
+    device: DeviceOption = "cpu",
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 0,
+) -> Result | None:
+    """Train all networks of the paper's tables, whiten them and measure the stress test.
+
+    Pre-trains by softmax, then trains every variant of Fig. 5 and of Tables 4 to 6. Continues where it
+    stopped. Several processes: torchrun --nproc-per-node 2 -m setnet train paper ...
+    """
+    settings = _prepare_settings(preset, changes, device, threads)
+    from setnet.evaluate import evaluate_claim, folder_domain
+    from setnet.train.loop import own_device, process_group
+
+    with process_group(own := own_device(device)) as group:
+        domain = group.after_first(lambda: folder_domain(data, out, settings, split, sets))
+        load = _workers(workers)
+        result = evaluate_claim(domain, out, settings, device=own, workers=load, group=group, say=say)
+    return _claimed(result, [out / "claim.md"]) if group.rank == 0 else None
+
+
+def _claimed(record: Record, pages: list[Path]) -> Result:
+    from setnet.evaluate import write_claim
+    from setnet.evaluate.claim import tables
+
+    for page in pages:
+        write_claim(record, page)
+    shown = [table.markdown() for table in tables(record)]
+    return Result({"pages": pages}, *shown, *(f"{page}: tables and figure" for page in pages))
 
 
 def _workers(workers: int | None) -> int:

@@ -31,6 +31,7 @@ __all__ = [
     "faces_domain",
     "first_full_match",
     "fit",
+    "folder_domain",
     "full_match_recall",
     "glyphs_domain",
     "half_of",
@@ -72,7 +73,7 @@ def experiment_module(name: str) -> ModuleType:
 if TYPE_CHECKING:
     from setnet.evaluate import fit, identify, orthogonality, retrieval, stress, tradeoff
     from setnet.evaluate.claim import evaluate_claim, write_claim
-    from setnet.evaluate.claim_data import Domain, faces_domain, glyphs_domain
+    from setnet.evaluate.claim_data import Domain, faces_domain, folder_domain, glyphs_domain
     from setnet.evaluate.measures import first_full_match, full_match_recall, ndcg
     from setnet.evaluate.people import (
         LFW_LIKE,
@@ -100,7 +101,7 @@ else:
             "stress": "",
             "tradeoff": "",
             "claim": "evaluate_claim write_claim",
-            "claim_data": "Domain faces_domain glyphs_domain",
+            "claim_data": "Domain faces_domain folder_domain glyphs_domain",
             "measures": "first_full_match full_match_recall ndcg",
             "people": "LFW_LIKE LabelledPeople divided half_of read_people read_press_photos read_split",
             "plots": "plots_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,13 +12,16 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from setnet.errors import TrainingError
 from setnet.evaluate.claim_data import (
     CachedPooling,
     Described,
     Domain,
+    Test,
+    make_world,
     row_variants,
-    test_world,
     validation_quality,
+    verification,
     whitened,
 )
 from setnet.evaluate.ranking_calibration import best_logistic
@@ -37,8 +41,10 @@ from setnet.train import (
     pretrain,
     save_backbone,
 )
+from setnet.train.loop import ProcessGroup
 from setnet.train.network import learned_exponents
 from setnet.train.recipes import Recipe
+from setnet.train.settings import BackboneSettings
 from setnet.train.stages import VARIANTS, WITHOUT, Variant, train_variant
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
@@ -49,7 +55,7 @@ FAMILIES = {
     "gem": Variant("Baseline-GM-2", "gem", 2),
     "netvlad": Variant("SetNet-2", "netvlad", 2),
 }
-FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem"}
+FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem", "average-fc": "netvlad"}
 
 
 def _best(found: dict[str, float]) -> str:
@@ -58,12 +64,13 @@ def _best(found: dict[str, float]) -> str:
 
 DEPTHS = (10, 30)
 CLAIMED = "SetNet-3 + W"  # the paper's choice
-EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough
+VERIFIED = 97.0  # % of pairs of test faces that a network of faces tells apart before it trains on sets
 UPPER_BOUND = "Descriptor-per-element"
 LIFTS = (
     Recipe("Lift, 1,024 bits", 1024, 1, "products of directions, 1024 dimensions at one bit"),
     Recipe("Lift, 4,096 bits", 4096, 1, "products of directions, 4096 dimensions at one bit"),
 )
+LAST_REFERENCE = code_name(CODE_BITS[-1]).capitalize()
 Say = Callable[[str], None]
 
 
@@ -72,36 +79,64 @@ def evaluate_claim(
     out: Path,
     settings: TrainingSettings,
     *,
-    seeds: int = 1,
-    worlds: int = 3,
-    losses: Sequence[str] = ("contrastive",),
+    seeds: int = 0,
+    worlds: int = 0,
+    losses: Sequence[str] = (),
     without: bool = False,
+    record: Path | None = None,
     device: str = "cpu",
     workers: int = 0,
+    group: ProcessGroup | None = None,
     say: Say = lambda text: None,
 ) -> Record:
-    """Pre-train, train every variant and measure all; what is already in `out` is not done again.
+    """Pre-train, train every variant and measure all.
+
+    What a training gave is written at once; what stands in `record` is not done again, without `out` neither.
 
     Parameters
     ----------
-    seeds
-        How often everything is trained, each time from another start.
-    worlds
-        How many test worlds, each with other identities where there are enough.
-    losses
-        Set training is done once with each.
+    seeds, worlds, losses
+        As in `Domain`, where they are not given.
     without
         Also train SetNet-2 without one of its parts each.
+    record
+        The file of what was measured; in `out` without it.
     device, workers
         What networks run on, and how many processes load pictures.
+    group
+        The processes that train together, in a domain in which nothing is chosen; the first one measures.
     """
-    run = Run(
-        "claim", settings.as_dict() | {"elements": domain.elements, "worlds": worlds}, out / "claim.json"
-    )
+    seeds, worlds, losses = seeds or domain.seeds, worlds or domain.worlds, losses or domain.losses
+    group = group or ProcessGroup()
+    about = settings.as_dict() | {"elements": domain.elements, "worlds": worlds}
+    run = Run("claim", about, record or out / "claim.json")
+    if group.rank > 0:
+        run.path = None  # the first process writes
     run.note(**domain.facts)
-    for seed in range(seeds):
+    usual = settings.backbone
+
+    def one(seed: int, name: str = usual.name, dim: int = usual.dim) -> _Seed:
         own = replace(settings, seed=seed)
-        _Seed(domain, out / f"seed-{seed}", own, run, worlds, say, device, workers).measure(losses, without)
+        if (name, dim) != (usual.name, usual.dim):
+            backbone, aggregator = replace(usual, name=name, dim=dim), replace(settings.aggregator, dim=dim)
+            own = replace(own, backbone=backbone, aggregator=aggregator)
+        return _Seed(domain, out, own, usual, run, worlds, say, device, workers, group)
+
+    starts = [one(seed) for seed in range(seeds)]
+    others = [one(0, *other) for other in domain.others]
+    if domain.is_fixed:
+        for start in starts:
+            start.train(losses[0], VARIANTS)
+        for start in others:
+            start.train(losses[0], start.compared(losses[0]))
+    if group.rank > 0:
+        return run.record()
+    for start in starts:
+        start.measure(losses[0], without)
+    for loss in losses[1:]:
+        starts[0].compare(loss, losses[0])
+    for start in others:
+        start.compare(losses[0], losses[0])
     return run.record()
 
 
@@ -111,30 +146,59 @@ class _Seed:
     def __init__(
         self,
         domain: Domain,
-        folder: Path,
+        out: Path,
         settings: TrainingSettings,
+        usual: BackboneSettings,
         run: Run,
         worlds: int,
         say: Say,
         device: str,
         workers: int,
+        group: ProcessGroup,
     ) -> None:
-        self.domain, self.folder, self.settings = domain, folder, settings
+        self.domain, self.settings = domain, settings
         self.run, self.worlds, self.say = run, worlds, say
-        self.device, self.workers = device, workers
+        self.device, self.workers, self.group = device, workers, group
+        own, self.label = settings.backbone, f"seed {settings.seed}"
+        self.folder = out / f"seed-{settings.seed}"
+        if (own.name, own.dim) != (usual.name, usual.dim):
+            self.label = f"{own.name}, D_e = {own.dim}, {self.label}"
+            self.folder = out / f"{own.name}-{own.dim}-seed-{settings.seed}"
 
-    def measure(self, losses: Sequence[str], without: bool) -> None:
-        """Train and measure what is not there yet: first what needs no set training."""
-        plain = [variant for variant in VARIANTS if variant.size is None]
+    def train(self, loss: str, variants: Sequence[Variant]) -> None:
+        """Train what rows are missing of, in all processes together; nothing is chosen."""
+        for variant in variants:
+            if variant.size and any(self._missing(name, loss) for name, _ in row_variants(variant)):
+                self._trained(variant, loss, self.settings.sets.rate)
+
+    def compared(self, first: str) -> list[Variant]:
+        """Return SetNet and the baseline that was best on validation identities with the loss `first`."""
+        rates = self.run.extra.get("rates", {}).get(first, {})
+        pooled = [family for family in rates if family != "netvlad"] or ["average"]
+        best = max(pooled, key=lambda family: max(rates[family]["tried"].values()) if rates else 0)
+        names = (FAMILIES[best].name, FAMILIES["netvlad"].name, "SetNet-3")
+        return [variant for variant in VARIANTS if variant.name in names]
+
+    def measure(self, loss: str, without: bool) -> None:
+        """Train and measure all that is not there yet: first what needs no set training."""
         trained = [variant for variant in VARIANTS if variant.size is not None]
-        self._references()
-        for variant in plain:
-            self._rows_of(variant, "")
-        for loss in losses:
-            for variant in [*trained, *(WITHOUT if without else ())]:
-                self._rows_of(variant, loss)
-            for variant in FAMILIES.values() if without else ():
-                self._elements_of(variant, loss)
+        self._untrained_rows()
+        for variant in [*trained, *(WITHOUT if without else ())]:
+            self._rows_of(variant, loss)
+        for variant in FAMILIES.values() if without else ():
+            self._elements_of(variant, loss)
+
+    def compare(self, loss: str, first: str) -> None:
+        """Measure `compared` alone."""
+        self._untrained_rows()
+        for variant in self.compared(first):
+            self._rows_of(variant, loss)
+
+    def _untrained_rows(self) -> None:
+        self._references(lambda: self.baseline, "", "")
+        for variant in VARIANTS:
+            if variant.size is None:
+                self._rows_of(variant, "")
 
     @cached_property
     def backbone(self) -> Path:
@@ -149,12 +213,29 @@ class _Seed:
                 self.domain.pretrain,
                 self.settings,
                 self.folder / "pretrain",
-                device=self.device,
+                self.group,
+                self.device,
                 workers=self.workers,
             )
-            save_backbone(file, backbone, self.settings, {"steps": report.steps})
+            if self.group.rank == 0:
+                save_backbone(file, backbone, self.settings, {"steps": report.steps})
+        self.group.wait()
         load_backbone(file, self.settings)  # refuses a stored backbone of another shape
         return file
+
+    def _check_verification(self) -> None:
+        """Refuse to train sets with a network that cannot tell faces apart."""
+        found: dict[str, float] = self.run.extra.get("verification", {})
+        if self.domain.is_verified and self.label not in found:
+            accuracy = verification(self._untrained, self.domain, self.device)
+            self.run.note(verification=found | {self.label: round(accuracy, 2)})
+            found = self.run.extra["verification"]
+        is_usual = self.label.startswith("seed")  # of fewer dimensions less is expected
+        if is_usual and found.get(self.label, 100.0) < VERIFIED:
+            raise TrainingError(
+                f"the network tells {found[self.label]} % of pairs of test faces apart before set training, "
+                f"{VERIFIED:g} % are needed: train it longer (pretrain.steps, pretrain.rate)"
+            )
 
     @cached_property
     def baseline(self) -> Described:
@@ -178,8 +259,9 @@ class _Seed:
             self.domain.sets,
             settings,
             folder,
-            device=self.device,
-            workers=self.workers,
+            self.group,
+            self.device,
+            self.workers,
         )
 
     def _described(self, network: SetNetwork) -> Described:
@@ -188,36 +270,23 @@ class _Seed:
     @cached_property
     def _validation(self) -> list[StressTest]:
         source = self.domain.calibrate
-        return [StressTest(test_world(source, *self.domain.calibration, number)) for number in range(2)]
+        return [StressTest(make_world(source, *self.domain.calibration, number)) for number in range(2)]
 
     @cached_property
     def _tests(self) -> dict[str, list[StressTest]]:
-        """The tests by name; the size of their worlds is decided by the first seed and kept."""
-        if "size" not in self.run.extra:
-            self.run.note(size=list(self._size()))
-        labelled, sets = self.run.extra["size"]
         return {
-            name: [StressTest(test_world(source, labelled, sets, n), DEPTHS) for n in range(self.worlds)]
-            for name, source in self.domain.tests.items()
+            name: [self._test(test, number) for number in range(self.worlds)]
+            for name, test in self.domain.tests.items()
         }
 
-    def _size(self) -> tuple[int, int]:
-        """Return the largest size in which the elements themselves can be ranked, by the first test world."""
-        kept = EveryElement()
-        for size in self.domain.sizes[:-1]:
-            tests = {"": [StressTest(test_world(self.domain.tests[""], *size, 0), DEPTHS[:1])]}
-            seen = Described(
-                self._untrained, self.domain, self._validation, tests, self.settings.seed, self.device
-            )
-            logistic = best_logistic(kept, seen.validation[0])
-            measured = measure_ranking(kept, seen.tests[""], logistic)
-            if min(float(np.mean(own)) for own in measured.values.values()) >= EASY:
-                return size
-        return self.domain.sizes[-1]
+    def _test(self, test: Test, number: int) -> StressTest:
+        distractors = max(test.counts) - 2
+        world = make_world(test.source, *self.domain.size, number, test.repeats, distractors)
+        return StressTest(world, test.depths, test.counts)
 
     def _with_alpha(self, variant: Variant) -> Variant:
         """Return a variant of NetVLAD with the start that ranks best untrained, unless it has its own."""
-        if variant.aggregator != "netvlad" or variant.alpha is not None:
+        if variant.aggregator != "netvlad" or variant.alpha is not None or self.domain.is_fixed:
             return variant
         if "alpha" not in self.run.extra:
             self.say("choosing the softness of NetVLAD's start on validation identities")
@@ -232,19 +301,21 @@ class _Seed:
 
     def _rate(self, variant: Variant, loss: str) -> float:
         """Return the rate with which the variant's family ranks best, in the better of its forms."""
+        if self.domain.is_fixed:
+            return self.settings.sets.rate
         family = FAMILY_OF.get(variant.aggregator, variant.aggregator)
         chosen: dict[str, dict[str, Any]] = self.run.extra.get("rates", {})
-        if family not in chosen.get(loss, {}):
-            tried = self._with_alpha(FAMILIES[family])
-            found = {}
-            for times in RATES:
-                rate = float(f"{times * self.settings.sets.rate:g}")  # as folders name it
+        found = dict(chosen.get(loss, {}).get(family, {}).get("tried", {}))
+        for times in RATES:
+            rate = float(f"{times * self.settings.sets.rate:g}")  # as folders name it
+            if f"{rate:g}" not in found:
+                tried = self._with_alpha(FAMILIES[family])
                 network = self._trained(tried, loss, rate)
                 self.say(f"judging {tried.name} ({loss}, rate {rate:g}) on validation identities")
                 found[f"{rate:g}"] = round(self._quality(network, tried), 2)
-            one = {family: {"tried": found, "rate": float(_best(found))}}
-            chosen = {**chosen, loss: chosen.get(loss, {}) | one}
-            self.run.note(rates=chosen)
+                one = {family: {"tried": found, "rate": float(_best(found))}}
+                chosen = {**chosen, loss: chosen.get(loss, {}) | one}
+                self.run.note(rates=chosen)
         return float(chosen[loss][family]["rate"])
 
     def _quality(self, network: SetNetwork, variant: Variant) -> float:
@@ -258,33 +329,35 @@ class _Seed:
 
     def _missing(self, name: str, loss: str) -> str | None:
         """Return the key of a row that is not there yet."""
-        key = f"{name}{f' ({loss})' if loss else ''}, seed {self.settings.seed}"
+        key = f"{name}{f' ({loss})' if loss else ''}, {self.label}"
         return None if self.run.has(key) else key
 
-    def _references(self) -> None:
-        """Measure every element kept, in floats and in codes, and lifts: what needs no network for sets."""
+    def _references(self, described: Callable[[], Described], of: str, loss: str) -> None:
+        """Measure lifts, and every element kept in floats and in codes."""
         dim = self.settings.backbone.dim
-        for bits in (32, *CODE_BITS):
-            name = UPPER_BOUND if bits == 32 else code_name(bits).capitalize()
-            if key := self._missing(name, ""):
-                size = element_bytes(dim, bits)
-                facts = {"bytes_per_element": size} | self.baseline.orthogonality(None)
-                self._add(key, name, "", EveryElement(bits), self.baseline, facts, bound=bits == 32)
         for recipe in LIFTS:
             fits = recipe.dim <= dim * (dim + 1) // 2  # so many products and directions there are
-            if fits and (key := self._missing(recipe.name, "")):
-                sample = self.baseline.sample
-                head = SetNet(fit_head(recipe, sample[0].numpy(), sample[1].astype(np.str_)))
-                facts = {"bytes": head.bytes_per_item}
-                self._add(key, recipe.name, "", SetVectors(head), self.baseline, facts)
+            if fits and (key := self._missing(recipe.name + of, loss)):
+                rows, labels = described().sample
+                head = SetNet(fit_head(recipe, rows.numpy(), labels.astype(np.str_)))
+                facts: dict[str, object] = {"bytes": head.bytes_per_item}
+                self._add(key, recipe.name + of, loss, SetVectors(head), described(), facts)
+        for bits in (32, *CODE_BITS):
+            name = (UPPER_BOUND if bits == 32 else code_name(bits).capitalize()) + of
+            if key := self._missing(name, loss):
+                facts = {"bytes_per_element": element_bytes(dim, bits)}
+                facts |= described().orthogonality(None)
+                self._add(key, name, loss, EveryElement(bits), described(), facts, bound=bits == 32)
 
     def _rows_of(self, variant: Variant, loss: str) -> None:
         """Measure a variant as it is and whitened."""
         missing = {
             key: (name, place) for name, place in row_variants(variant) if (key := self._missing(name, loss))
         }
-        if not missing:
+        of = f", of {variant.name}" if loss and variant.name in CLAIMED else ""
+        if not missing and not (of and self._missing(LAST_REFERENCE + of, loss)):
             return
+        self._check_verification()
         variant = self._with_alpha(variant)
         rate = self._rate(variant, loss) if loss else None
         network = self._trained(variant, loss, rate)
@@ -300,6 +373,8 @@ class _Seed:
             if exponents := learned_exponents(network):
                 facts["exponents"] = [min(exponents), max(exponents)]
             self._add(key, name, loss, kept, described, facts)
+        if of:
+            self._references(lambda: described, of, loss)
 
     def _elements_of(self, variant: Variant, loss: str) -> None:
         """Measure what a variant loses before it pools: every element's own vector kept."""
@@ -329,31 +404,52 @@ class _Seed:
             measured = measure_ranking(kept, tests, logistic)
             for name_of, ones in measured.values.items():
                 by_world = np.reshape(ones, (len(tests), -1)).mean(axis=1)
-                values[f"{name_of} {title}".rstrip()] = by_world.tolist()
-                draws[f"{name_of} {title}".rstrip()] = measured.draws[name_of]
+                values[f"{name_of} {title}".rstrip()] = by_world.round(3).tolist()
+                if not title and name_of.startswith(ndcg_name(DEPTHS[0], 0)[:-1]):  # the others would be 1 MB
+                    draws[name_of] = np.round(measured.draws[name_of], 2).tolist()
         facts = {
             "row": name,
             "loss": loss,
             "seed": self.settings.seed,
+            "dim": self.settings.backbone.dim,
+            "backbone": self.settings.backbone.name,
             "w": logistic.w,
             "b": logistic.b,
         } | facts
         self.run.add(Row(key, values, facts, bound, draws))
 
 
-def over_seeds(record: Record) -> list[Row]:
+def over_seeds(record: Record, kind: Kind | None = None) -> list[Row]:
     """Return one row per method; its values are lists over training seeds of lists over worlds.
 
-    A method that some seed has not been measured with is left out, so that all rows are about the same seeds.
+    Of the methods of one kind (by default the first), and those without set training. All are about the same
+    seeds: one that is half done is left out, and so is a method that another seed lacks.
     """
-    groups: dict[str, list[Row]] = {}
-    several = len({row.facts["loss"] for row in record.rows} - {""}) > 1
+    kind = kind or kinds(record)[0]
+    found: dict[str, dict[int, Row]] = {}
     for row in record.rows:
-        loss = row.facts["loss"]
-        name = f"{row.facts['row']}, {loss}" if loss and several else row.facts["row"]
-        groups.setdefault(name, []).append(row)
-    seeds = max((len(rows) for rows in groups.values()), default=0)
-    return [_joined(name, rows) for name, rows in groups.items() if len(rows) == seeds]
+        if row.facts["loss"] in ("", kind[0]) and _kind(row)[1:] == kind[1:]:
+            found.setdefault(row.facts["row"], {})[row.facts["seed"]] = row
+    done = Counter(seed for rows in found.values() for seed in rows)
+    seeds = [seed for seed, number in done.items() if number == max(done.values())]
+    return [
+        _joined(name, [rows[seed] for seed in seeds])
+        for name, rows in found.items()
+        if all(seed in rows for seed in seeds)
+    ]
+
+
+Kind = tuple[str, str, int]  # loss, backbone and dimension that networks were trained with
+
+
+def _kind(row: Row) -> Kind:
+    return row.facts["loss"], row.facts.get("backbone", ""), row.facts.get("dim", 0)
+
+
+def kinds(record: Record) -> list[Kind]:
+    """Return the kinds of a record's trainings, each once, in order."""
+    found = [*dict.fromkeys(map(_kind, record.rows))]
+    return [kind for kind in found if kind[0]] or found[:1] or [("", "", 0)]
 
 
 def _joined(name: str, rows: Sequence[Row]) -> Row:
@@ -384,36 +480,45 @@ def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
     people, worlds and seeds.
     """
     ours = next(row for row in rows if row.name == name)
-    loss = ours.facts["loss"]
-    pooled = [row for row in rows if row.name.startswith("Baseline") and row.facts["loss"] in ("", loss)]
+    pooled = [row for row in rows if row.name.startswith("Baseline")]
     found = []
-    for count in FACES:
+    for count in _counts(ours, test):
         key = ndcg_name(10, count, test)
         best = max(pooled, key=lambda row: row.estimate(key)[0])
         found.append(Lead(count, best.name, *ours.lead(best, key)))
     return found
 
 
+def _counts(row: Row, test: str, depth: int = DEPTHS[0]) -> list[int]:
+    """Return the numbers of elements that a row was measured with."""
+    names = {count: ndcg_name(depth, count, test) for count in range(1, 100)}
+    return [count for count, name in names.items() if name in row.values]
+
+
 def tables(record: Record) -> list[Table]:
     """Return nDCG of every test, leads over the best baseline, and what was chosen."""
-    rows, elements = over_seeds(record), record.settings["elements"]
-    tests = dict.fromkeys(["", *(key.partition(" ")[2] for key in (rows[0].values if rows else ()))])
     note = (
-        "Mean ± standard error over training seeds and test worlds. Bold: best by more than the error "
-        "of its lead; what keeps every element is excluded. G_diff: of the tested identities, over that of "
-        "random directions."
+        "Mean ± standard error over people, training seeds and test worlds. Bold: best by more than the "
+        "error of its lead; what keeps every element is excluded. G_diff: of the tested identities, over "
+        "that of random directions."
     )
     found = []
-    for test in tests:
-        for depth in (10, 30):
-            columns = [Column("size", "bytes", fact=True), Column("gram", "G_diff", fact=True, digits=2)]
-            columns += [Column(ndcg_name(depth, count, test), f"{count} {elements}") for count in FACES]
-            shown = [
-                replace(row, facts={**row.facts, "size": _size(row)}, bound=_keeps_all(row)) for row in rows
-            ]
-            title = f"Networks trained alike, nDCG@{depth}{f', {test}' if test else ''}"
-            found.append(result_table(title, shown, columns, note))
-    return [*found, *(_lead_table(rows, test) for test in tests), _choices_table(record, rows)]
+    for kind in kinds(record):
+        rows = over_seeds(record, kind)
+        tests = dict.fromkeys(["", *(key.partition(" ")[2] for key in (rows[0].values if rows else ()))])
+        what = "" if kind == kinds(record)[0] else f", {kind[0]} loss, {kind[1]}, D_e = {kind[2]}"
+        cells = [replace(row, facts={**row.facts, "size": _size(row)}, bound=_keeps_all(row)) for row in rows]
+        for test in tests:
+            for depth in (depth for depth in DEPTHS if rows and _counts(rows[0], test, depth)):
+                columns = [Column("size", "bytes", fact=True), Column("gram", "G_diff", fact=True, digits=2)]
+                columns += [
+                    Column(ndcg_name(depth, count, test), f"{count} {record.settings['elements']}")
+                    for count in _counts(rows[0], test, depth)
+                ]
+                title = f"Networks trained alike, nDCG@{depth}{what}{f', {test}' if test else ''}"
+                found.append(result_table(title, cells, columns, note))
+        found += [_lead_table(rows, test, what) for test in tests]
+    return [*found, _choices_table(record, over_seeds(record))]
 
 
 def _size(row: Row) -> str:
@@ -425,8 +530,9 @@ def _keeps_all(row: Row) -> bool:
     return "bytes_per_element" in row.facts
 
 
-def _lead_table(rows: Sequence[Row], test: str) -> Table:
+def _lead_table(rows: Sequence[Row], test: str, what: str) -> Table:
     ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
+    counts = _counts(rows[0], test) if rows else FACES
     cells = tuple(
         (
             name,
@@ -434,25 +540,28 @@ def _lead_table(rows: Sequence[Row], test: str) -> Table:
         )
         for name in ours
     )
-    title = f"Lead over the best pooled baseline, nDCG@10{f', {test}' if test else ''}"
+    title = f"Lead over the best pooled baseline, nDCG@10{what}{f', {test}' if test else ''}"
     held = [name for name in ours if name.startswith(CLAIMED) and is_reproduced(rows, name)]
     note = (
         f"The claim is that {CLAIMED} leads the best pooled baseline, trained with the same budget, at every "
         "number of elements by more than twice the standard error of its lead. Here: "
         f"{'reproduced by ' + ', '.join(held) if held else 'not reproduced in full'}."
     )
-    return Table(title, ("method", *map(str, FACES)), cells, note=note if rows and not test else "")
+    return Table(title, ("method", *map(str, counts)), cells, note=note if rows and not test else "")
 
 
 def is_reproduced(rows: Sequence[Row], name: str) -> bool:
     """Return whether a row leads at every number of elements by more than twice the error of its lead."""
-    return all(lead.points > 2 * lead.error for lead in leads(rows, name))
+    return all(lead.points > 2 * lead.error for lead in leads(rows, name) if lead.elements in FACES)
 
 
 def _choices_table(record: Record, rows: Sequence[Row]) -> Table:
     """Return what was chosen, with the nDCG@10 of all that was tried, and the exponents learned."""
     extra = record.extra
-    cells = []
+    cells = [
+        (f"verification before set training, {name}", f"{accuracy} %", "")
+        for name, accuracy in extra.get("verification", {}).items()
+    ]
     if "alpha" in extra:
         cells.append(("start of NetVLAD, alpha", f"{extra['alpha']:g}", _tried(extra["alphas"])))
     for loss, families in extra.get("rates", {}).items():
@@ -475,8 +584,7 @@ def _tried(found: Mapping[str, float]) -> str:
 
 def write_claim(record: Record, page: Path) -> Path:
     """Put tables and figure into a page; a run with several losses, or without parts, has its own section."""
-    losses = {row.facts["loss"] for row in record.rows} - {""}
     parts = any(row.facts["row"] in {variant.name for variant in WITHOUT} for row in record.rows)
-    subject = record.settings["elements"] + (" by parts" if parts or len(losses) > 1 else "")
+    subject = record.settings["elements"] + (" by parts" if parts else "")
     name, title = f"claim-{subject.replace(' ', '-')}", f"The paper's claim on {subject}"
     return write_section(page, name, title, record, tables(record), "setnet train claim")

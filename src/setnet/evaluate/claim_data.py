@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setnet.errors import InvalidInputError
 from setnet.evaluate.orthogonality import gram_difference, identity_descriptors
-from setnet.evaluate.people import half_of
+from setnet.evaluate.people import Similarities, similarities
+from setnet.evaluate.published import import_places, split_photos
 from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.representations import set_vectors, vector_similarities
 from setnet.evaluate.stress_trial import (
+    FACES,
     PairSimilarities,
     Representation,
     StressTest,
@@ -24,17 +27,29 @@ from setnet.evaluate.stress_trial import (
     stress_world,
 )
 from setnet.heads import Aggregator
-from setnet.train import FaceArray, NetworkAggregator, SetNetwork, TrainingSettings, new_backbone
-from setnet.train.faces import FaceSource, align_crops
+from setnet.train import NetworkAggregator, SetNetwork, TrainingSettings, new_backbone
+from setnet.train.faces import FacePhotos
 from setnet.train.glyphs import Glyphs, GlyphSource, load_glyphs
-from setnet.train.stages import Variant, whiten
+from setnet.train.sface import SFace, frozen_sface
+from setnet.train.sources import Features, FeatureSource, LabelledSource, cache_features
+from setnet.train.stages import PLACES, Variant, whiten
 from setnet.train.training import compute_elements
 
 TRAINED, VALIDATED = 3000, 500  # characters; the others are tested
 HELD_OUT = 100  # people of LFW's training half that scores are calibrated on
 HELD_OUT_TYPEFACES = 0.15  # share of the families
-REPEATS = 2  # query pictures of a person; errors are over people, so that few will do
 MEASURED = 12  # pictures of a character that calibration and tests use, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """Pictures to test on, the elements of a set, the depths of nDCG, and the query pictures of a person."""
+
+    __test__ = False
+    source: LabelledSource
+    counts: tuple[int, ...] = FACES
+    depths: tuple[int, ...] = (10, 30)
+    repeats: int = 2  # errors are over people, so that few will do
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,50 +63,144 @@ class Domain:
     pretrain, sets, calibrate
         The sources of pre-training, of set training with whitening, and of calibration.
     tests
-        The sources of the tests by name; the main one is "".
-    sizes
-        (labelled identities, sets) of a test world, the largest first.
+        The tests by name; the main one is "".
+    size
+        (labelled identities, sets) of a test world; 0 labels everybody with two pictures.
     calibration
         The same of the calibration world.
-    worlds
-        How many test worlds there should be: the more, the smaller they are.
     facts
         What the page says about the data.
+    seeds
+        How often everything is trained, each time from another start.
+    worlds
+        How many test worlds, each with other identities where there are enough.
+    losses
+        Everything is trained with the first; with the others, SetNet and the best baseline in the first seed.
+    others
+        Other backbones with their dimensions, for SetNet and the best baseline in the first seed.
+    is_fixed
+        Whether rates and NetVLAD's start are those of the settings, and nothing is chosen.
+    is_verified
+        Whether a network must tell pairs of elements apart before it trains on sets.
     """
 
     elements: str
-    pretrain: FaceSource
-    sets: FaceSource
-    calibrate: FaceSource
-    tests: Mapping[str, FaceSource]
-    sizes: Sequence[tuple[int, int]]
+    pretrain: LabelledSource
+    sets: LabelledSource
+    calibrate: LabelledSource
+    tests: Mapping[str, Test]
+    size: tuple[int, int]
     calibration: tuple[int, int]
-    worlds: int
     facts: Mapping[str, object]
+    seeds: int = 3
+    worlds: int = 1
+    losses: Sequence[str] = ("contrastive", "logistic")
+    others: Sequence[tuple[str, int]] = ()
+    is_fixed: bool = False
+    is_verified: bool = False
 
 
-def faces_domain(photos: Path, crops: Path, settings: TrainingSettings) -> Domain:
-    """Return LFW: one half of the training people pre-trains, the other trains sets; others are tested."""
-    cut = align_crops(photos, settings.augment.short_side, crops)
-    spec = new_backbone(settings).spec
-    assert spec is not None
-    _, owner, number = np.unique(cut.labels, return_inverse=True, return_counts=True)
-    train, single = half_of(cut.labels, "train"), number[owner] == 1
-    rng = np.random.default_rng(0)
-    ours = np.unique(owner[train])
-    held = rng.choice(
-        ours[number[ours] >= 3], min(HELD_OUT, int((number[ours] >= 3).sum()) // 4), replace=False
+Rows = NDArray[np.bool_]
+VIEWS = 4  # of a training photo: as it is at run time, and augmented
+FACES_WORLD = 64_000  # sets, as in the paper
+
+
+def faces_domain(photos: Path, out: Path, settings: TrainingSettings, copies: Sequence[Path] = ()) -> Domain:
+    """Return LFW as the frozen part of SFace sees it, computed once: one half trains, the other is tested.
+
+    `copies` are folders of degraded photos of the same names, which are tested as well.
+    """
+    paths, owner, (train, validation, test) = _parts(photos)
+    frozen, kept = cache(frozen_sface), out / "features"
+
+    def source(chosen: Rows, name: str, views: int = 1, root: Path = photos) -> FeatureSource:
+        rows = np.flatnonzero(chosen)
+        files = [root / paths[row].relative_to(photos) for row in rows.tolist()]
+        labels, places = owner[rows], kept / f"{name}-places.bin"
+        if missing := [file for file in files if not file.is_file()]:
+            raise InvalidInputError(f"{missing[0]} is missing: degrade all photos of {photos}")
+
+        def faces() -> FacePhotos:  # where the features are, no photo is read
+            return FacePhotos(files, labels, SFace.spec, settings.augment, f"{name} faces", places)
+
+        def make(view: int) -> Features:
+            file, every = kept / f"{name}-{view}.npy", np.arange(len(rows))
+            return cache_features(frozen(), faces, every, file, view)
+
+        return FeatureSource(labels, name, make, views)
+
+    learned, calibrate = source(train, "train", VIEWS), source(validation, "validation")
+    tested = source(test, "test")
+    tests = {"": Test(tested, repeats=10), "large sets": Test(tested, (10, 20), (10,))}
+    tests |= {root.name: Test(source(test, root.name, root=root), depths=(10,)) for root in copies}
+    sources = (learned, calibrate, tested)
+    facts = {"identities": [one.people for one in sources], "pictures": [len(one.labels) for one in sources]}
+    return Domain(
+        "faces",
+        learned,
+        learned,
+        calibrate,
+        tests,
+        (0, FACES_WORLD),
+        (0, 6_000),
+        facts,
+        losses=("logistic", "contrastive"),
+        others=[(settings.backbone.name, dim) for dim in (64, 32)],
+        is_verified=True,
     )
-    learned = rng.permutation(np.setdiff1d(ours[number[ours] >= 2], held))
-    first, second = np.isin(owner, learned[::2]), np.isin(owner, learned[1::2])
-    groups = (first, second, train & (single | np.isin(owner, held)), half_of(cut.labels, "test"))
-    made = [
-        FaceArray(cut.pixels[rows], owner[rows].astype(np.int64), spec, settings.augment, "crops")
-        for rows in groups
-    ]
-    facts = {"identities": [source.people for source in made], "pictures": [int(g.sum()) for g in groups]}
-    sizes = ((200, 2_000), (100, 1_000), (60, 500), (40, 300), (25, 150))
-    return Domain("faces", made[0], made[1], made[2], {"": made[3]}, sizes, (100, 500), 12, facts)
+
+
+def _parts(data: Path, split: Path | None = None) -> tuple[list[Path], NDArray[np.int64], list[Rows]]:
+    """Return photos, whose each is, and which train, validate and are tested.
+
+    People of one photo cannot train; they are the distractors of validation.
+    """
+    paths, names, train = split_photos(data, split)
+    _, owner = np.unique(names, return_inverse=True)
+    people, number = np.unique(owner[train], return_counts=True)
+    several = people[number >= 3]
+    held = np.random.default_rng(0).choice(several, min(HELD_OUT, len(several) // 4), replace=False)
+    validation = train & np.isin(owner, [*held, *people[number == 1]])
+    return paths, owner.astype(np.int64), [train & ~validation, validation, ~train]
+
+
+def folder_domain(
+    data: Path, out: Path, settings: TrainingSettings, split: Path | None = None, sets: int = FACES_WORLD
+) -> Domain:
+    """Return any folder of identities, with the settings' own rates: the paper's networks as they are.
+
+    `split` is a JSON file of the names to ``train`` and to ``test``. Without it VGGFace2's lists decide, or
+    the folders ``train`` and ``test``, or LFW's fixed halves where these are its people, else chance.
+    """
+    paths, owner, parts = _parts(data, split)
+    spec, places = new_backbone(settings).spec, out / PLACES
+    if spec is None:
+        raise InvalidInputError("the paper's networks see photos: choose a backbone other than 'descriptors'")
+    import_places(data, places)
+
+    def source(rows: Rows) -> FacePhotos:
+        files = [paths[row] for row in np.flatnonzero(rows)]
+        return FacePhotos(files, owner[rows], spec, settings.augment, str(data), places)
+
+    learned, calibrate, test = sources = [source(rows) for rows in parts]
+    facts = {"identities": [one.people for one in sources], "pictures": [len(one.labels) for one in sources]}
+    usual = settings.backbone
+    networks = [(name, dim) for name in ("resnet50", "senet50") for dim in (128, 256)]
+    others = [one for one in networks if one != (usual.name, usual.dim)] if usual.name == "resnet50" else []
+    return Domain(
+        "faces",
+        learned,
+        learned,
+        calibrate,
+        {"": Test(test, repeats=10)},
+        (0, sets),
+        (0, min(6_000, sets)),
+        facts,
+        seeds=1,
+        losses=(settings.sets.loss,),
+        others=others,
+        is_fixed=True,
+    )
 
 
 def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
@@ -110,7 +219,10 @@ def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
 
     train = source((of == 0) & ~other)
     calibrate, test = (source(_some((of == p) & ~other, drawn.characters)) for p in (1, 2))
-    tests = {"": test, "held-out typefaces": source(_some((of == 2) & other, drawn.characters))}
+    tests = {
+        "": Test(test),
+        "held-out typefaces": Test(source(_some((of == 2) & other, drawn.characters))),
+    }
     labelled = len(np.unique(test.labels)) * 7 // 10
     facts = {
         "identities": [train.people, calibrate.people, test.people],
@@ -119,7 +231,9 @@ def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
         "held_out": [drawn.names[i] for i in np.flatnonzero(_held_out(drawn))],
         "sha256": drawn.checksum,
     }
-    return Domain("characters", train, train, calibrate, tests, ((labelled, 24_000),), (400, 6_000), 3, facts)
+    return Domain(
+        "characters", train, train, calibrate, tests, (labelled, 24_000), (400, 6_000), facts, worlds=3
+    )
 
 
 def _some(chosen: NDArray[np.bool_], characters: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -142,14 +256,18 @@ def _held_out(drawn: Glyphs) -> NDArray[np.bool_]:
     return np.isin(drawn.families, chosen)
 
 
-def test_world(source: FaceSource, labelled: int, sets: int, number: int) -> StressWorld:
+def make_world(
+    source: LabelledSource, labelled: int, sets: int, number: int, repeats: int = 2, distractors: int = 3
+) -> StressWorld:
     """Return the world of one draw of labelled identities; its descriptors are still to come.
 
     People of one picture are the distractors where there are any, else all who are not labelled.
     """
     owner = source.labels
     people, pictures = np.unique(owner, return_counts=True)
-    several = people[pictures >= 3]
+    several = people[pictures >= (3 if labelled else 2)]
+    enough = (pictures == 1).sum() >= 20  # distractors; else every third person is one
+    labelled = labelled or (len(several) if enough else len(several) * 2 // 3)
     shuffled = np.random.default_rng(1).permutation(several)[number * labelled : (number + 1) * labelled]
     if len(shuffled) < labelled:  # too few for worlds that share nobody
         shuffled = np.random.default_rng((1, number)).permutation(several)[:labelled]
@@ -158,7 +276,9 @@ def test_world(source: FaceSource, labelled: int, sets: int, number: int) -> Str
     keep = np.flatnonzero(known | (alone if alone.any() else True))
     labels = np.where(known, owner.astype(np.str_), "")[keep]
     nothing = np.zeros((len(keep), 1), np.float32)
-    world = stress_world(nothing, labels, sets=sets, queries=100, repeats=REPEATS, seed=number)
+    world = stress_world(
+        nothing, labels, sets=sets, queries=100, repeats=repeats, seed=number, distractors=distractors
+    )
     return replace(world, faces=keep[world.faces], examples=keep[world.examples])
 
 
@@ -215,6 +335,22 @@ def validation_quality(kept: Representation, described: Described) -> float:
     return float(np.mean([*measure_ranking(kept, [judged], logistic).values.values()]))
 
 
+def verification(network: SetNetwork, domain: Domain, device: str = "cpu") -> float:
+    """Return the % of pairs of test faces told apart, at the best threshold of validation pairs."""
+    pairs = []
+    for source in (domain.calibrate, domain.tests[""].source):
+        rows = compute_elements(network.to(device), source, np.arange(len(source.labels)), device).numpy()
+        pairs.append(similarities(rows, source.labels, np.random.default_rng(0), PAIRS))
+    network.cpu()
+
+    def accuracy(of: Similarities, bar: float) -> float:
+        return 50.0 * float((of.same > bar).mean() + (of.different <= bar).mean())
+
+    fitted, judged = pairs
+    return accuracy(judged, max(np.linspace(-1, 1, 401).tolist(), key=lambda bar: accuracy(fitted, bar)))
+
+
+PAIRS = 20_000
 WHITENED = 10_000  # pictures that whitening and lifts are fitted on, at most
 Tests = Mapping[str, Sequence[StressTest]]
 
@@ -249,7 +385,7 @@ class Described:
         drawn = self._domain.sets.sample(np.random.default_rng(self._seed), WHITENED)
         return self._elements(self._domain.sets, drawn.picks), drawn.labels
 
-    def _elements(self, source: FaceSource, picks: NDArray[np.int64]) -> torch.Tensor:
+    def _elements(self, source: LabelledSource, picks: NDArray[np.int64]) -> torch.Tensor:
         made = compute_elements(self._network.to(self._device), source, picks, self._device)
         self._network.cpu()
         return made
@@ -262,9 +398,11 @@ class Described:
     @cached_property
     def tests(self) -> dict[str, list[StressTest]]:
         """The tests by name."""
-        return {name: self._filled(self._domain.tests[name], some) for name, some in self._tests.items()}
+        return {
+            name: self._filled(self._domain.tests[name].source, some) for name, some in self._tests.items()
+        }
 
-    def _filled(self, source: FaceSource, tests: Sequence[StressTest]) -> list[StressTest]:
+    def _filled(self, source: LabelledSource, tests: Sequence[StressTest]) -> list[StressTest]:
         """Return tests with the elements of the pictures they use (zeros for the others)."""
         worlds = [test.world for test in tests]
         rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
@@ -275,7 +413,7 @@ class Described:
 
     def orthogonality(self, aggregator: Aggregator | None) -> dict[str, object]:
         """Return G_diff of the tested identities (eq. 4) over that of random directions."""
-        world, labels = self.tests[""][0].world, self._domain.tests[""].labels
+        world, labels = self.tests[""][0].world, self._domain.tests[""].source.labels
         rows = np.unique(world.faces[:, :2])
         order = rows[np.argsort(labels[rows], kind="stable")]
         groups = np.split(np.arange(len(order)), np.flatnonzero(np.diff(labels[order])) + 1)

@@ -44,6 +44,7 @@ def stress_world(
     queries: int = 100,
     repeats: int = 10,
     seed: int = 0,
+    distractors: int = DISTRACTORS,
 ) -> StressWorld:
     """Synthesise the stress test's sets and queries from labelled descriptors.
 
@@ -55,18 +56,18 @@ def stress_world(
     names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
     known = (photos >= 2) & (names != "")
     unknown = np.flatnonzero(~known[owner])
-    if known.sum() < 3 or len(unknown) < DISTRACTORS:
+    if known.sum() < 3 or len(unknown) < distractors:
         raise InvalidInputError(
-            f"a stress test needs people with two or more faces and {DISTRACTORS} or more faces of others; "
+            f"a stress test needs people with two or more faces and {distractors} or more faces of others; "
             f"got {known.sum()} such people and {len(unknown)} other faces"
         )
     in_sets, for_queries = _divide_photos(owner, np.flatnonzero(known), photos, repeats, rng)
     people = _distinct_pairs(np.flatnonzero(known), sets, rng)
-    faces = np.empty((sets, 2 + DISTRACTORS), dtype=np.int64)
+    faces = np.empty((sets, 2 + distractors), dtype=np.int64)
     for column in range(2):
         faces[:, column] = _one_each(in_sets, people[:, column], rng)
     for row in range(sets):
-        faces[row, 2:] = rng.choice(unknown, DISTRACTORS, replace=False, shuffle=False)
+        faces[row, 2:] = rng.choice(unknown, distractors, replace=False, shuffle=False)
     pairs = np.unique(np.sort(people, axis=1), axis=0)
     pairs = pairs[np.isin(pairs, list(for_queries)).all(axis=1)]
     if not len(pairs):

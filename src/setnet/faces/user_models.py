@@ -166,6 +166,7 @@ def add_model_file(
     name: str | None = None,
     kind: str | None = None,
     licence: str | None = None,
+    origin: str | None = None,
     accepted: bool = False,
 ) -> ModelEntry:
     """Add a user's own ONNX file: it is copied, and gets an entry with the crops that its kind wants.
@@ -180,6 +181,8 @@ def add_model_file(
         Of `model_kinds`; not needed for a file that is known by its hash.
     licence
         Shown by `setnet models`.
+    origin
+        What the file was made from; also shown.
     accepted
         Whether the user agrees to the licence of a known file.
     """
@@ -195,7 +198,7 @@ def add_model_file(
             + "; ".join(f"{kind} ({about})" for kind, about in model_kinds().items())
         )
     facts = crop_settings(kind) | {"licence": licence or (known.licence if known else "not stated")}
-    facts |= {"from": known.origin if known else f"{file.name}, a file of your own"}
+    facts |= {"from": known.origin if known else origin or f"{file.name}, a file of your own"}
     own_name = _free_name(name or (known.name if known else file.stem))
     size, dim, output = _probe_model(file, int(facts["size"]))
     facts |= {"size": size} | ({"output": output} if output else {})

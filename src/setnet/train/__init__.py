@@ -21,6 +21,7 @@ __all__ = [
     "SetNetwork",
     "TrainingSettings",
     "VirtualPeople",
+    "add_vggface2",
     "calibrate_elements",
     "fit_head",
     "fit_logistic",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from setnet.train.network import (
         NetworkAggregator,
         SetNetwork,
+        add_vggface2,
         load_backbone,
         load_network,
         new_backbone,
@@ -68,8 +70,8 @@ else:
         {
             "calibration": "calibrate_elements fit_logistic fit_model_calibration match_rates",
             "faces": "FaceArray FaceFolder",
-            "network": "NetworkAggregator SetNetwork load_backbone load_network new_backbone new_network "
-            "save_backbone save_network",
+            "network": "NetworkAggregator SetNetwork add_vggface2 load_backbone load_network new_backbone "
+            "new_network save_backbone save_network",
             "recipes": "RECIPES fit_head",
             "settings": "TrainingSettings load_settings",
             "sface": "load_sface",

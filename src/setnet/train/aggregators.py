@@ -201,13 +201,21 @@ class NetVLADAggregator(AggregatorModule):
 
     def __init__(self, element_dim: int, dim: int, clusters: int = 8) -> None:
         super().__init__(element_dim, dim)
-        self.vlad = NetVLAD(element_dim, clusters)
+        self.vlad: NetVLAD | Average = NetVLAD(element_dim, clusters)
         self.fc = nn.Linear(clusters * element_dim, dim, bias=False)  # batch norm's shift is its bias
         self.norm = nn.BatchNorm1d(dim)
 
     def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return one unit vector per set."""
         return unit(self.norm(self.fc(self.vlad(elements, counts))))
+
+
+class AverageFC(NetVLADAggregator):
+    """Average pooling with what follows NetVLAD: fully-connected layer, batch norm, L2."""
+
+    def __init__(self, element_dim: int, dim: int) -> None:
+        super().__init__(element_dim, dim, 1)
+        self.vlad = Average(element_dim)
 
 
 class Muvera(AggregatorModule):
@@ -398,9 +406,11 @@ def initialise_aggregator(
     number: int = 4000,
     seed: int = 0,
     alpha: float | None = None,
-) -> float:
+) -> float | None:
     """Initialise a SetNet aggregator from labelled training elements; return the alpha used."""
-    used = initialise_netvlad(aggregator.vlad, elements, seed, alpha)
+    used = None
+    if isinstance(aggregator.vlad, NetVLAD):
+        used = initialise_netvlad(aggregator.vlad, elements, seed, alpha)
     indices, counts = random_sets(labels, sizes, number, np.random.default_rng(seed))
     with torch.no_grad():
         # Piece by piece: K x D_e times all elements at once would be gigabytes for large K.

@@ -67,7 +67,7 @@ class Descriptors(Backbone):
         return images
 
 
-BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "sface", "small")
+BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "sface", "sface-end", "small")
 
 
 def make_backbone(
@@ -88,6 +88,10 @@ def make_backbone(
         from setnet.train.sface import SFace
 
         return SFace(dim, size)
+    if name == "sface-end":
+        from setnet.train.sface import SFaceTransfer
+
+        return SFaceTransfer(dim)
     if name in ("resnet50", "senet50"):
         from setnet.train.resnet import ResNet50
 

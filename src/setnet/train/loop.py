@@ -428,8 +428,13 @@ class ProcessGroup:
         if self.number == 1:
             return make()
         made = make() if self.rank == 0 else None
-        dist.barrier()
+        self.wait()
         return make() if made is None else made
+
+    def wait(self) -> None:
+        """Return when all processes are here."""
+        if self.number > 1:
+            dist.barrier()
 
     def share(self, total: int) -> slice:
         """Return the rows of a batch of `total` that are this process's."""

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from setnet.errors import ModelError, VersionError, choice_error
-from setnet.faces.registry import write_model_entry
+from setnet.faces import add_model_file
+from setnet.faces.registry import ModelEntry, hash_file, write_model_entry
 from setnet.heads import Aggregator, Head, Logistic
 from setnet.heads.layers import Affine, Branch, Input, Layer, NetVLAD, Product
 from setnet.train.aggregators import (
     AggregatorModule,
     Average,
     AverageBeforeFC,
+    AverageFC,
     GeneralisedMean,
     MemoryVector,
     Muvera,
@@ -40,15 +43,17 @@ from setnet.train.aggregators import (
 from setnet.train.backbones import Backbone, make_backbone
 from setnet.train.resnet import load_vggface2
 from setnet.train.settings import BackboneSettings, TrainingSettings
-from setnet.train.sface import load_sface
+from setnet.train.sface import SFaceTransfer, load_sface
 
-AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad")
+AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad")
 
 
 def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> AggregatorModule:
     """Return a fresh aggregator for `backbone`; `dim` and `clusters` apply to those that have them."""
     if name == "average":
         return Average(backbone.dim)
+    if name == "average-fc":
+        return AverageFC(backbone.dim, dim)
     if name == "before-fc":
         if not isinstance(getattr(backbone, "reduce", None), nn.Linear):
             raise ModelError(
@@ -177,6 +182,8 @@ def new_backbone(settings: TrainingSettings) -> Backbone:
     wanted = settings.backbone
     if wanted.name == "sface":
         return load_sface(wanted.dim, wanted.size)
+    if wanted.name == "sface-end":
+        return SFaceTransfer(wanted.dim, load_sface())
     if wanted.weights:
         net = load_vggface2(wanted.weights, wanted.dim)
         net.recompute = wanted.recompute
@@ -338,6 +345,19 @@ def export_backbone(backbone: Backbone, path: Path, name: str) -> Path:
     )
 
 
+def add_vggface2(file: Path, name: str | None = None, licence: str | None = None) -> ModelEntry:
+    """Add a checkpoint of VGGFace2's ResNet-50 or SENet-50 to the models that describe faces.
+
+    Its SHA-256 stands in the entry, where `setnet models` shows what a model was made from.
+    """
+    backbone, name = load_vggface2(file), name or file.stem
+    origin = f"{file.name}, SHA-256 {hash_file(file)}"
+    with TemporaryDirectory() as folder:
+        made = Path(folder) / "backbone.onnx"
+        export_backbone(backbone, made, name)
+        return add_model_file(made, name=name, kind="vggface2", licence=licence, origin=origin)
+
+
 def make_head(
     network: SetNetwork, name: str, descriptor: str, about: Mapping[str, Any], bits: int = 32
 ) -> Head:
@@ -348,7 +368,7 @@ def make_head(
     aggregator = network.aggregator
     branch: Branch
     output: list[Layer] = []
-    if isinstance(aggregator, NetVLADAggregator):
+    if isinstance(aggregator, NetVLADAggregator) and not isinstance(aggregator.vlad, Average):
         vlad = aggregator.vlad
         branch = NetVLAD(_numbers(vlad.a.T), _numbers(vlad.b), _numbers(vlad.c))
         output.append(_fold_norm(aggregator))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -106,6 +107,12 @@ def _once(net: nn.Module) -> Iterator[None]:
 
 
 LAST = "feat_extract"
+_WHOLE_MODEL = """\
+not weights alone but a pickle of other objects, which can run any code when it is read: it is refused.
+Where the model's own code is installed and you trust the file, write its weights alone:
+    import torch
+    model = torch.load("model.pth", map_location="cpu", weights_only=False)
+    torch.save(model.state_dict(), "weights.pth")"""
 
 
 def load_vggface2(path: str | Path, dim: int | None = None) -> ResNet50:
@@ -124,7 +131,9 @@ def load_vggface2(path: str | Path, dim: int | None = None) -> ResNet50:
             state: Any = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # many kinds: zip, pickle, header, end of file
+    except UnpicklingError as error:
+        raise ModelError(f"{path}: {_WHOLE_MODEL}") from error
+    except Exception as error:  # many kinds: zip, header, end of file
         raise ModelError(
             f"{path}: not a readable checkpoint ({type(error).__name__}); truncated? download it again"
         ) from error

@@ -76,9 +76,10 @@ class Schedule:
 
 @dataclass(frozen=True)
 class PretrainSettings(Schedule):
-    """Softmax pre-training on single faces."""
+    """Softmax pre-training on single faces; `freeze` trains the last layer only."""
 
     batch: int = 84
+    freeze: bool = False
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,33 @@ class SFaceEnd(Backbone):
         return out
 
 
+class SFaceTransfer(Backbone):
+    """The last blocks and the last layer of SFace, and a fresh layer after them: what a transfer trains.
+
+    It takes what the blocks before make of a face, which are not trained (`frozen_sface`).
+    """
+
+    spec = SFace.spec
+
+    def __init__(self, dim: int, whole: SFace | None = None) -> None:
+        super().__init__(DIM, dim)
+        self.end = (whole or SFace()).split(TRAINED)[1]
+        self.reduce = nn.Linear(DIM, dim)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return SFace's own descriptors."""
+        out: Tensor = self.end(images)
+        return out
+
+
+TRAINED = 2  # blocks of `SFaceTransfer`
+
+
+def frozen_sface() -> nn.Module:
+    """Return the blocks of SFace that `SFaceTransfer` follows."""
+    return load_sface().split(TRAINED)[0].eval()
+
+
 def load_sface(dim: int = DIM, size: int = SIZE) -> SFace:
     """Return SFace with the weights of the model registry's `sface`.
 

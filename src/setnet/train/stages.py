@@ -80,6 +80,7 @@ VARIANTS = (
     Variant("Baseline-2 (agg. before FC)", "before-fc", 2),
     Variant("Baseline-GM-2", "gem", 2),
     Variant("Baseline-GM-2 (p per dim.)", "gem-per-dim", 2),
+    Variant("Baseline-2 with NetVLAD's FC and norm", "average-fc", 2),
     Variant("Memory vectors", "memory", None),
     Variant("MUVERA", "muvera", None),
     Variant("SetNet", "netvlad", None),

@@ -24,7 +24,6 @@ from setnet.train.aggregators import (
 )
 from setnet.train.backbones import Backbone
 from setnet.train.calibration import calibrate_sets, fit_logistic
-from setnet.train.faces import FaceSource
 from setnet.train.loop import (
     BatchLoader,
     ProcessGroup,
@@ -74,7 +73,7 @@ def batch_of_step(faces: np.ndarray, seed: int, step: int, batch: int) -> np.nda
 
 def pretrain(
     backbone: Backbone,
-    source: FaceSource,
+    source: LabelledSource,
     settings: TrainingSettings,
     folder: Path,
     group: ProcessGroup | None = None,
@@ -99,6 +98,8 @@ def pretrain(
     synchronise_norms(model, group)
     model.train()
     schedule = settings.pretrain
+    _freeze(backbone, schedule.freeze, schedule.freeze)
+    backbone.reduce.requires_grad_(True)
 
     def load(step: int) -> tuple[Tensor, Tensor]:
         picks = batch_of_step(source.faces, settings.seed, step, schedule.batch)
@@ -130,6 +131,15 @@ def pretrain(
     )
     model.eval()
     return report
+
+
+def _freeze(backbone: Backbone, weights: bool, statistics: bool) -> None:
+    """Decide whether a backbone's weights and batch-norm statistics stay as they are."""
+    for parameter in backbone.parameters():
+        parameter.requires_grad_(not weights)
+    for part in backbone.modules():
+        if isinstance(part, nn.BatchNorm2d) and statistics:
+            part.eval()
 
 
 def membership(query_labels: Tensor, set_labels: Tensor, counts: Tensor) -> Tensor:
@@ -266,14 +276,9 @@ def train_sets(
     if latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
         initialise_network(network, source, settings, device)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    for parameter in network.backbone.parameters():
-        parameter.requires_grad_(not schedule.freeze)
     synchronise_norms(network, group)
     network.train()
-    if schedule.freeze or schedule.freeze_norm:
-        for part in network.backbone.modules():
-            if isinstance(part, nn.BatchNorm2d):
-                part.eval()
+    _freeze(network.backbone, schedule.freeze, schedule.freeze or schedule.freeze_norm)
 
     stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
     batches = BatchLoader(
