@@ -9,7 +9,7 @@ ARM := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)
 
-.PHONY: bench browser check clean coverage demo docs emulator fuzz install lock soak test
+.PHONY: bench browser check clean coverage demo docs emulator fuzz install lock pictures soak test
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
@@ -44,6 +44,10 @@ coverage: install
 docs: .venv/.test
 	$(BIN)/mkdocs build --quiet --strict
 	@echo "written to site/index.html"
+
+# The pictures of the page in docs/images; its people are the demo's.
+pictures: .venv/.test browser
+	$(BIN)/python docs/hooks/pictures.py
 
 # The kernels for ARM are tested in an emulator; where none can be had those tests are skipped, and say so.
 emulator:

@@ -54,7 +54,7 @@ def demo(
     call.tell("Composing an album of group photos from ten synthetic people ...")
     photos = make_album(album, call.bar.show)
     call.bar.stop()
-    portraits = _copy_portraits(place / "portraits")
+    portraits = copy_portraits(place / "portraits")
     call.tell(f"  {len(photos)} photos in {album} ({perf_counter() - start:.1f} s)")
     call.tell("Finding the faces in them ...")
     with Library.open_or_create(place / "library") as library:
@@ -80,7 +80,7 @@ def demo(
         "questions": answers,
     }
     parts = [part for number, answer in enumerate(answers, 1) for part in answer.parts(number)]
-    result = Result(facts, *parts, *([] if serve else [_next_steps(place)]))
+    result = Result(facts, *parts, *([] if serve else [_next_steps(place, folder)]))
     if not serve:
         return result
     from setnet.web import serve as open_page
@@ -90,11 +90,12 @@ def demo(
     return None
 
 
-def _next_steps(place: Path) -> str:
+def _next_steps(place: Path, folder: Path | None) -> str:
+    where = "" if folder is None else f" --folder {folder}"
     setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
     return f"""
 See the album in the browser, with the ten people named:
-  {setnet} demo --serve
+  {setnet} demo --serve{where}
 or go on here:
   {setnet} search {place}/portraits/Cleo.jpg --library {place}/library --sheet out.html
   {setnet} people add Cleo {place}/portraits/Cleo.jpg --library {place}/library
@@ -183,7 +184,7 @@ def _answer_query(
     )
 
 
-def _copy_portraits(folder: Path) -> dict[str, Path]:
+def copy_portraits(folder: Path) -> dict[str, Path]:
     """Copy the portraits to where a user can find them again; none of them is in the album."""
     from setnet.cli.demo_album import NAMES, portrait_path
 
