@@ -15,12 +15,13 @@ import pytest
 from setnet.engine import Collection, SetIndex
 from setnet.engine.collection import Share
 from setnet.errors import InvalidInputError, ModelError, StorageError
-from setnet.library import IndexReport, Library
+from setnet.library import Example, IndexReport, Library
 from setnet.library import collection as batch
 from setnet.library.collection import CollectedPhotos, index_into
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from tests.library.test_shots import shot
 from tests.support.command_line import answered, called
+from tests.support.live_server import searcher_on
 from tests.support.s3_server import s3_server
 
 pytest.importorskip("pyarrow")
@@ -228,6 +229,31 @@ def test_another_model_and_other_collections_are_refused(
         with pytest.raises(StorageError, match=r"elements/.*parquet is damaged"):
             library.adopt(place)
         assert library.check() == []
+
+
+@pytest.mark.usefixtures("known_faces")
+def test_searchers_are_asked_for_people_in_photos_and_of_a_library(
+    place: Path, photos: Path, shared: Library, tmp_path: Path
+) -> None:
+    run(place, photos)
+    library = tmp_path / "library"
+    with Library.create(library) as made:
+        vector = shared.photos.descriptors(
+            shared.photos.photo_at(os.fsencode(shared.folders[0] / "2016/alone.jpg")).id
+        )
+        made.people.add("Ben", [Example(vector[0])])
+    with searcher_on(place, "1/1") as server:
+        asked = ["--searchers", server.url, "--library", library]
+        pair, alone = photos / "2016" / "pair.jpg", photos / "2016" / "alone.jpg"
+        hits = answered("search", "Ben", f"{pair}#1", "--all", *asked)["hits"]
+        assert [hit["photo"] for hit in hits] == [str(pair), str(photos / "2019" / "three.jpg")]
+        assert hits[0]["matches"].keys() == {"Ben", "pair#1"}
+        (hit,) = answered("search", alone, "--only", "--before", "2018", *asked[:2], "--library", "none")[
+            "hits"
+        ]
+        assert hit["photo"] == str(alone)
+        assert "pair.jpg" not in called("search", "Ben", "--without", f"{pair}#1", *asked)[0]
+        assert "leave out --sure" in called("search", "Ben", "--sure", *asked, code=2)[1]
 
 
 def test_photos_and_collection_on_s3(tmp_path: Path, album: Path, monkeypatch: pytest.MonkeyPatch) -> None:

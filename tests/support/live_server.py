@@ -47,7 +47,8 @@ def server_of(*words: str, **environment: str) -> Iterator[Running]:
             assert line, f"the server ended: {banner}"
             banner += line
         url = next(word for word in banner.split() if word.startswith("http")).split("#")[0].rstrip("/")
-        _wait_until_up(url)
+        if "--collection" not in words:  # a searcher listens before it says so, and has no page
+            _wait_until_up(url)
         yield Running(url, process, banner)
     finally:
         if process.poll() is None:
@@ -59,6 +60,12 @@ def server_of(*words: str, **environment: str) -> Iterator[Running]:
 def server_on(library: Path, *options: str, **environment: str) -> AbstractContextManager[Running]:
     """Run `setnet serve` on a free port until the block ends."""
     return server_of("serve", "--library", str(library), "--port", "0", *options, **environment)
+
+
+def searcher_on(collection: Path, part: str, **environment: str) -> AbstractContextManager[Running]:
+    """Run `setnet serve --collection` on a free port until the block ends."""
+    words = ("serve", "--collection", str(collection), "--part", part, "--port", "0")
+    return server_of(*words, **environment)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from setnet.cli.options import (
     MinFaceOption,
     WorkersOption,
     argument,
+    check_left_out,
     drop_unset,
     make_app,
     option,
@@ -127,7 +128,7 @@ def index(
     settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
     run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)
     if to is not None:
-        _check_left_out(
+        check_left_out(
             "--to fills a collection and no library",
             **{"from": collection},
             library=call.chosen,
@@ -137,13 +138,13 @@ def index(
         )
         report = run.index_into(to, photos or [], part, dask, exclude)
     elif collection is not None:
-        _check_left_out(
+        check_left_out(
             "--from reads no photos",
             PHOTOS=photos, reembed=reembed, watch=watch, retry=retry, exclude=exclude, part=part, dask=dask,
         )  # fmt: skip
         report = run.adopt(collection)
     else:
-        _check_left_out("without --to a whole library is indexed", part=part, dask=dask)
+        check_left_out("without --to a whole library is indexed", part=part, dask=dask)
         if not library_exists(call.place):  # a mistyped call must not leave an empty library behind
             if not photos:
                 raise InvalidInputError(
@@ -151,7 +152,7 @@ def index(
                 )
             existing_paths(photos)
         if reembed:
-            _check_left_out(
+            check_left_out(
                 "--reembed describes the faces that the library has, and you index in a run of its own",
                 PHOTOS=photos, detector=detector, min_face=min_face, quick=quick, retry=retry,
                 exclude=exclude, watch=watch,
@@ -225,7 +226,7 @@ class _Runs:
             )
         options = {**self.settings, "retry": self.retry, "exclude": exclude or ()}
         if dask is not None:
-            _check_left_out("--dask computes all parts", part=part, workers=self.workers)
+            check_left_out("--dask computes all parts", part=part, workers=self.workers)
             if self.prune and not self.yes:
                 raise InvalidInputError("nobody can be asked with --dask: --prune needs --yes")
             report = index_with_dask(dask, to, photos, prune=self.prune, **options)
@@ -356,14 +357,6 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
     place = display_path(library.path)
     facts = report.to_dict() | {"library": place}
     return Result(facts, report.summary, f"library: {place}", remarks=remarks)
-
-
-def _check_left_out(reason: str, **given: object) -> None:
-    """Raise for options that have no meaning beside another one."""
-    for name, value in given.items():
-        if value:
-            option = name if name.isupper() else f"--{name.replace('_', '-')}"
-            raise InvalidInputError(f"{reason}: leave out {option}")
 
 
 def _describe_reembed(report: ReembedReport, place: Path) -> Result:

@@ -282,3 +282,11 @@ def _parameter(each: Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(
         each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
     )
+
+
+def check_left_out(reason: str, **given: object) -> None:
+    """Raise for options that have no meaning beside another one."""
+    for name, value in given.items():
+        if value:
+            option = name if name.isupper() else f"--{name.replace('_', '-')}"
+            raise InvalidInputError(f"{reason}: leave out {option}")

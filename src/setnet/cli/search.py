@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from setnet.addresses import is_address
 from setnet.cli.command import Call, Result, Rows, command
@@ -27,6 +27,7 @@ from setnet.cli.options import (
     SheetOption,
     WithoutOption,
     argument,
+    check_left_out,
     complete_names,
     make_app,
     option,
@@ -38,7 +39,8 @@ from setnet.library.paths import display_path, numbered_places, resolve_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, GroupTotal, PhotoHit, SavedSearch, VideoHit
+    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery, QueryPerson, SavedSearch, VideoHit
+    from setnet.library.query import PersonLike
 
 app = make_app()
 
@@ -117,6 +119,10 @@ def search(
         str | None,
         option("Search as was saved under this name, and bring its links up to date.", metavar="NAME"),
     ] = None,
+    searchers: Annotated[
+        str | None,
+        option("Ask searchers of a collection (`setnet serve --collection`) for photos.", metavar="URL,URL"),
+    ] = None,
 ) -> Result:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
@@ -125,6 +131,12 @@ def search(
     """
     from setnet.library import Conditions, PhotoQuery
 
+    if searchers is not None:
+        check_left_out(
+            "searchers know nothing of people, and name photos without reading them",
+            sure=sure, min_similarity=min_similarity, in_video=in_video, collapse=collapse, sheet=sheet,
+            paths=paths, null=null, csv=csv, copy_to=copy_to, save=save, saved=saved,
+        )  # fmt: skip
     if sum((paths or null, csv, call.json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
     if sheet is not None:
@@ -155,6 +167,8 @@ def search(
             totals=True,
             conditions=Conditions.parse(after, before, folder, faces, kind),
         )
+    if searchers is not None:
+        return _ask_searchers(call, searchers.split(","), query)
     if save is not None:
         from setnet.library import SavedSearch
         from setnet.library.query import face_range_from
@@ -214,6 +228,65 @@ def _follow(call: Call, search: SavedSearch) -> None:
     if search.link_to is not None:
         for remark in call.library.searches.follow_one(search) or [f"links: {search.link_to}"]:
             say(remark)
+
+
+def _ask_searchers(call: Call, urls: Sequence[str], query: PhotoQuery) -> Result:
+    """Return the items of a collection that its searchers find; a person matches as in the engine."""
+    from setnet.connect import CollectionClient
+    from setnet.heads import Logistic
+    from setnet.library.collection import settings_in
+    from setnet.library.creation import library_exists
+    from setnet.library.query import person_in_file, with_unique_names
+
+    conditions = query.conditions
+    if conditions is not None and conditions.kind == "photo":
+        raise InvalidInputError("searchers do not know what is no video: leave out --kind photo")
+    with CollectionClient(urls) as client:
+        about = client.about
+        settings = settings_in(about, urls[0])
+        has_names = library_exists(call.place) and call.library.photos.meta("model") == about["model"]
+
+        def person(given: PersonLike) -> QueryPerson:
+            text = str(given)
+            return call.library.person(text) if has_names else person_in_file(text, (), lambda: settings)
+
+        people = with_unique_names([person(one) for one in query.people])
+        without = [person(one).descriptors for one in query.without]
+        found = client.search(
+            [one.descriptors for one in people],
+            query.k,
+            cast(Any, query.mode),  # the searchers say which there are
+            at_least=query.at_least,
+            only=query.only,
+            without=without or None,
+            where=conditions.where() if conditions else None,
+        )
+    least = Logistic(*about["logistic"]).threshold
+    hits: list[dict[str, Any]] = [
+        {
+            "photo": hit.id,
+            "score": round(hit.score, 6),
+            "matches": {
+                people[match.query_element].name: round(match.similarity, 6)
+                for match in hit.matches
+                if match.similarity >= least
+            },
+        }
+        for hit in found
+    ]
+    rows = [
+        (
+            rank,
+            f"{hit['score']:.3f}",
+            ", ".join(f"{n} {s:.2f}" for n, s in hit["matches"].items()),
+            hit["photo"],
+        )
+        for rank, hit in enumerate(hits, 1)
+    ]
+    table = Rows(["", "score", "who", "photo"], rows, "no photo fits", ["", "score"])
+    facts = {"hits": hits, "people": [one.name for one in people], "how": found.how, "recall": found.recall}
+    remarks = [] if found.how == "exact" else [f"looked at {found.how}"]
+    return Result(facts, table, remarks=remarks, status=not hits)
 
 
 def _list_videos(found: Sequence[VideoHit]) -> Result:

@@ -1,10 +1,11 @@
-"""What others keep: vectors in PostgreSQL, Qdrant or LanceDB, faces in Immich, tags of other programs."""
+"""What others keep, such as vectors in PostgreSQL or faces in Immich, and searchers on other machines."""
 
 from typing import TYPE_CHECKING
 
 from setnet.lazy import lazy_names
 
 __all__ = [
+    "CollectionClient",
     "ExternalSets",
     "ImmichHit",
     "ImmichIndex",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from setnet.connect.lance import LanceSets
     from setnet.connect.postgres import PostgresSets
     from setnet.connect.qdrant import QdrantSets
+    from setnet.connect.searchers import CollectionClient
     from setnet.connect.tag_writing import TagsWritten, write_tags
 else:
     __getattr__, __dir__ = lazy_names(
@@ -40,6 +42,7 @@ else:
             "lance": "LanceSets",
             "postgres": "PostgresSets",
             "qdrant": "QdrantSets",
+            "searchers": "CollectionClient",
             "tag_writing": "TagsWritten write_tags",
         },
     )

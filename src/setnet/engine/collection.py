@@ -480,11 +480,16 @@ class CollectionReader(IndexReader):
         self._recent, self._segments, self._hashes = [], {}, {}
 
     def refresh(self) -> CollectionSnapshot:
+        """Return the collection as of its newest manifest, or of one that was the newest a moment ago."""
+        recent = self._recent
+        if recent and monotonic() - self._asked < self.files.fresh_seconds:
+            return recent[0]
+        return self.update()
+
+    def update(self) -> CollectionSnapshot:
         """Return the collection as of its newest manifest."""
         with self._lock:
             self.ensure_open()
-            if self._recent and monotonic() - self._asked < self.files.fresh_seconds:
-                return self._recent[0]
             self.manifest = _newest(self.files, self.manifest)
             self._asked = monotonic()
             if not self._recent or self._recent[0].generation != self.manifest.number:
@@ -493,7 +498,7 @@ class CollectionReader(IndexReader):
                 except (FileNotFoundError, StorageError):
                     if _newest(self.files, self.manifest) is self.manifest:
                         raise
-                    return self.refresh()  # what it names has been removed since
+                    return self.update()  # what it names has been removed since
                 self._recent = [newest, *self._recent[:2]]
                 named = {listed.name for listed in self.manifest.segments}
                 for name in self._segments.keys() - named:

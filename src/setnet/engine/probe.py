@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +21,53 @@ SCATTERED = 2.0  # what a product costs with an element that lies somewhere else
 LISTED = 0.5  # of an index's items: where fewer are in lists, scoring everything is as fast
 
 
+class ListsRead(NamedTuple):
+    """What was read of inverted lists, of the whole index or of a part of it.
+
+    ``expected`` of the ``items`` are in the ``read`` of ``lists``, or in none at all, as measured; ``listed``
+    of the items are in lists.
+    """
+
+    read: int
+    lists: int
+    expected: float
+    items: int
+    listed: int
+
+    def plus(self, other: ListsRead) -> ListsRead:
+        """Return what was read of two parts of an index."""
+        return self._replace(
+            read=self.read + other.read,
+            lists=self.lists + other.lists,
+            expected=self.expected + other.expected,
+        )
+
+    @property
+    def recall(self) -> float:
+        """The share of the best items that this is expected to find."""
+        return (self.expected + self.items - self.listed) / self.items
+
+    def __str__(self) -> str:
+        return f"{self.read} of {self.lists} lists for each example"
+
+
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """How many lists of each segment are read, and the share of the best items that this is expected to find.
+    """How many lists of each segment are read.
 
     ``open_rows`` says, by segment, which rows may be found where not all may.
     """
 
     probes: dict[int, int]
     open_rows: dict[int, NDArray[np.bool_]]
-    recall: float
-    how: str
+    read: ListsRead
 
-    def candidates(self, snapshot: Snapshot, query: Query) -> dict[int, NDArray[np.int64]]:
-        """Return, by segment, the rows with the best estimates in all lists that are read."""
-        found = [
+    def candidates(self, snapshot: Snapshot, query: Query) -> list[tuple[int, NDArray[np.int64], Floats]]:
+        """Return the segment, rows and estimated scores of what promises most in each segment's lists."""
+        return [
             (s, *probe_lists(snapshot.segments[s], query, probes, self.open_rows.get(s)))
             for s, probes in self.probes.items()
         ]
-        scores = np.concatenate([estimates for _, _, estimates in found])
-        most = _candidates(query.k)
-        low = np.partition(scores, len(scores) - most)[len(scores) - most] if len(scores) > most else -1.0
-        return {s: np.sort(rows[estimates >= low]) for s, rows, estimates in found}
 
 
 def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan | None:
@@ -74,11 +99,10 @@ def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan
             return None
         expected += len(segment) * float(recalls[at])
         tried += len(segment.array("list_half_squares"))
-    recall = (expected + items - in_lists) / items
-    return ProbePlan(probes, open_rows, recall, f"{sum(probes.values())} of {tried} lists for each example")
+    return ProbePlan(probes, open_rows, ListsRead(sum(probes.values()), tried, expected, items, in_lists))
 
 
-def _candidates(k: int) -> int:
+def candidates_for(k: int) -> int:
     """Return how many items are scored by floats: more than k, since estimates are not scores."""
     return k + k // 2 + 40
 
@@ -87,7 +111,7 @@ def _products(segment: Segment, query: Query, probes: int) -> float:
     """Return how many products of codes are formed, as a share of those with all elements."""
     rows, elements = len(query.wanted), max(1, int(segment.offsets[-1]))
     lists = len(segment.array("list_half_squares"))
-    again = min(1.0, rows * 4 * _candidates(query.k) / max(1, len(segment)))
+    again = min(1.0, rows * 4 * candidates_for(query.k) / max(1, len(segment)))
     return min(1.0, probes / lists) + 2 * lists / elements + SCATTERED * again
 
 
@@ -130,7 +154,7 @@ def probe_lists(
     names = ("centres", "half_squares", "start", "codes", "factors", "items")
     lists = [segment.array(f"list_{name}") for name in names]
     rows, factors = segment.array("list_rows"), segment.array("list_row_factors")
-    most = _candidates(query.k)
+    most = candidates_for(query.k)
     found = np.empty(most, np.int64), np.empty(most, np.float32)
     n = backend.kernels.search_lists(
         code_units(query.dim), *lists, segment.offsets, rows, factors, b"" if is_open is None else is_open,

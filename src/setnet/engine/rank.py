@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
+from functools import partial, reduce
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet.engine.conditions import Value
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
-from setnet.engine.probe import ProbePlan, plan_probes
+from setnet.engine.probe import ListsRead, ProbePlan, candidates_for, plan_probes
 from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
 from setnet.engine.scan import Allowed, Scan, best_first
@@ -73,6 +73,11 @@ class Scored:
 _FIELDS = tuple(f.name for f in fields(Scored))
 
 
+def joined(parts: Sequence[Scored]) -> Scored:
+    """Return the entries of all parts."""
+    return Scored(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+
+
 class TopK:
     """The best k of the items offered so far.
 
@@ -97,9 +102,7 @@ class TopK:
     @property
     def best(self) -> Scored:
         """The best k, in order."""
-        parts = [part.those(part.score >= self._low) for part in self._parts]
-        both = (np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
-        return Scored(*both).ranked(self.k)
+        return joined([part.those(part.score >= self._low) for part in self._parts]).ranked(self.k)
 
     def floor(self) -> float:
         """Return the score a further item must reach to enter."""
@@ -377,39 +380,119 @@ BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
 AT_ONCE = 65536  # items whose scores are held at once
 
 
+@dataclass(frozen=True)
+class Proposed:
+    """What an index, or a part of one, proposes for a query.
+
+    The best items of several parts are among those that the parts propose: `join` finds them.
+
+    Attributes
+    ----------
+    items
+        With their exact scores; those that fail a condition are left out.
+    how
+        ``exact``, ``set vectors`` or ``lists``.
+    limit
+        A first pass lets at most so many items of all parts be scored.
+    first
+        Score, sum of similarities and number of each item that the first pass found here.
+    place
+        Where in ``first`` each of the items is; -1 for those that need no first pass.
+    read
+        What was read of inverted lists.
+    """
+
+    items: Scored
+    how: str = "exact"
+    limit: int = 0
+    first: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+    place: NDArray[np.int64] | None = None
+    read: ListsRead | None = None
+
+    def ranked(self, k: int) -> tuple[Scored, dict[str, Any]]:
+        """Return the best k, and how they were found."""
+        items = self.items
+        if self.place is not None and len(self.first) > self.limit:
+            score, total, number = self.first.T
+            passed = np.zeros(len(score), bool)
+            passed[np.lexsort((number, -total, -score))[: self.limit]] = True
+            items = items.those((self.place < 0) | passed[self.place])
+        items = items.ranked(k)
+        if self.read is None:
+            return items, {} if self.how == "exact" else {"how": self.how, "recall": None}
+        # what was measured holds for elements like those of the index, not for a query that nothing matches
+        return items, {
+            "how": str(self.read),
+            "recall": self.read.recall if items.matched.any() else None,
+        }
+
+
+def join(parts: Sequence[Proposed]) -> Proposed:
+    """Return what all parts of an index propose together; all of them by the same kind of search."""
+    start = np.cumsum([0, *(len(part.first) for part in parts)]).tolist()
+    places = [
+        np.where(part.place < 0, -1, part.place + at)
+        for part, at in zip(parts, start, strict=False)
+        if part.place is not None
+    ]
+    reads = [part.read for part in parts if part.read is not None]
+    return Proposed(
+        joined([part.items for part in parts]),
+        parts[0].how,
+        parts[0].limit,
+        np.concatenate([part.first for part in parts]),
+        np.concatenate(places) if places else None,
+        reduce(ListsRead.plus, reads) if reads else None,
+    )
+
+
 def best_items(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[RankedItems]:
     """Return the best items of each of some queries with the same options, in one pass over the vectors.
 
     ``allowed`` says, per segment, which rows satisfy the conditions on attributes; None without conditions.
     """
+    found = [one.ranked(queries[0].k) for one in proposed_items(snapshot, allowed, queries)]
+    return [
+        replace(ranked_items(snapshot, items, query), **how)
+        for (items, how), query in zip(found, queries, strict=True)
+    ]
+
+
+def proposed_items(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[Proposed]:
+    """Return what an index or a part of one proposes for each of some queries with the same options."""
     first = queries[0] if queries else None
     if first is None:
         return []
     if first.mode == "exact":
-        found = _Ranking(snapshot, allowed, queries).best()
-    elif first.mode == "set":
+        return [Proposed(one) for one in _Ranking(snapshot, allowed, queries).best()]
+    if first.mode == "set":
         found = _Ranking(snapshot, allowed, queries, by_sets=True).best()
-    elif first.sets is not None:  # set vectors first, then the elements of the best (paper 5.3)
-        most = max(first.k, first.candidates)
-        coarse = [replace(query, k=most, at_least=0, only=False, unwanted=0) for query in queries]
-        found = _Ranking(snapshot, allowed, coarse, by_sets=True).best()
-        rows = [_by_segment(one) for one in found]
-        found = [best_of(snapshot, some, query) for some, query in zip(rows, queries, strict=True)]
-    else:
+        return [Proposed(one, "set vectors") for one in found]
+    if first.sets is None:
         return _from_lists(snapshot, allowed, queries)
-    how: dict[str, Any] = {} if first.mode == "exact" else {"how": "set vectors", "recall": None}
-    return [
-        replace(ranked_items(snapshot, one, query), **how) for one, query in zip(found, queries, strict=True)
-    ]
+    # set vectors first, then the elements of the best (paper 5.3)
+    limit = max(first.k, first.candidates)
+    coarse = [replace(query, k=limit, at_least=0, only=False, unwanted=0) for query in queries]
+    found = _Ranking(snapshot, allowed, coarse, by_sets=True).best()
+    return [_rescored(snapshot, one, query, limit) for one, query in zip(found, queries, strict=True)]
 
 
-def _from_lists(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[RankedItems]:
+def _rescored(snapshot: Snapshot, found: Scored, query: Query, limit: int) -> Proposed:
+    """Return items that set vectors found, with the scores of their elements."""
+    found = found.take(np.argsort(found.segment, kind="stable"))
+    scored = score_elements(snapshot, _by_segment(found), query)
+    passing = scored.passing(query)
+    first = np.stack([found.score, found.similarity_sum, found.seq], axis=1)
+    return Proposed(scored.those(passing), "set vectors", limit, first, np.flatnonzero(passing))
+
+
+def _from_lists(snapshot: Snapshot, allowed: Allowed, queries: list[Query]) -> list[Proposed]:
     """Return the best items of those that inverted lists hold near each query, and of all that are in none.
 
     Where reading lists would take as long as scoring everything, all items are scored.
     """
     plans = [plan_probes(snapshot, allowed, query) for query in queries]
-    exact = iter(best_items(snapshot, allowed, [
+    exact = iter(proposed_items(snapshot, allowed, [
         replace(query, mode="exact") for query, plan in zip(queries, plans, strict=True) if plan is None
     ]))  # fmt: skip
     return [
@@ -425,31 +508,46 @@ def best_of(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
 
 
 def _by_segment(found: Scored) -> Rows:
-    order = np.argsort(found.segment, kind="stable")
-    segment, row = found.segment[order], found.row[order]
+    """Return the rows of items that are in order of segments."""
+    segment, row = found.segment, found.row
     cuts = [0, *(np.flatnonzero(segment[1:] != segment[:-1]) + 1).tolist(), len(segment)]
     return [(int(segment[a]), row[a:z]) for a, z in pairwise(cuts) if a < z]
 
 
-def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) -> RankedItems:
+def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) -> Proposed:
     """Rank what lists hold near the query, what has pairs that surely match, and what is in no list."""
-    rows = plan.candidates(snapshot, query)
-    for s, sure in _sure_rows(snapshot, query):
-        if s in rows:
-            more = sure if allowed is None else sure[allowed[s][sure]]
-            rows[s] = np.union1d(rows[s], more)
-    found = best_of(snapshot, sorted(rows.items()), query)
+    near, limit = plan.candidates(snapshot, query), candidates_for(query.k)
+    first = np.empty((0, 3))
+    for s, rows, scores in near:
+        own = np.stack([scores, np.zeros(len(rows)), snapshot.segments[s].seq[rows]], axis=1)
+        first = np.concatenate([first, own])
+    kept = np.zeros(len(first), bool)
+    kept[np.lexsort((first[:, 2], -first[:, 0]))[:limit]] = True
+    number, start = np.cumsum(kept) - 1, 0
+    sure = dict(_sure_rows(snapshot, query))
+    chosen: Rows = []
+    places = [np.empty(0, np.int64)]
+    for s, rows, _ in near:
+        own = np.flatnonzero(kept[start : start + len(rows)])
+        more = sure.get(s, np.empty(0, np.int64))
+        more = more if allowed is None else more[allowed[s][more]]
+        both = np.union1d(rows[own], more)
+        place = np.full(len(both), -1)
+        place[np.searchsorted(both, rows[own])] = number[start + own]
+        place[np.searchsorted(both, more)] = -1
+        chosen.append((s, both))
+        places.append(place)
+        start += len(rows)
+    scored = score_elements(snapshot, chosen, query)
+    passing = scored.passing(query)
+    items, place = scored.those(passing), np.concatenate(places)[passing]
     rest, numbers = snapshot.unlisted
     if numbers:
         open_rows = None if allowed is None else [allowed[s] for s in numbers]
         (others,) = _Ranking(rest, open_rows, [query]).best()
-        others = replace(others, segment=np.array(numbers)[others.segment])
-        top = TopK(query.k, -1.0, found)
-        top.add(others)
-        found = top.best
-    # what was measured holds for elements like those of the index, not for a query that nothing matches
-    recall = plan.recall if found.matched.any() else None
-    return replace(ranked_items(snapshot, found, query), how=plan.how, recall=recall)
+        items = joined([items, replace(others, segment=np.array(numbers)[others.segment])])
+        place = np.concatenate([place, np.full(len(others), -1)])
+    return Proposed(items, "lists", limit, first[kept], place, plan.read)
 
 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:

@@ -83,6 +83,8 @@ class RankedItems(Sequence[Hit]):
         The share of exact search's hits that these are expected to be; None where nobody knows.
     attributes
         Of each item, if the search was asked for them.
+    missing
+        Parts of a collection that did not answer, and why; see `setnet.connect.CollectionClient`.
     """
 
     ids: list[str]
@@ -94,6 +96,7 @@ class RankedItems(Sequence[Hit]):
     how: str = "exact"
     recall: float | None = 1.0
     attributes: Sequence[Mapping[str, Any]] = ()
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def none(cls, size: int) -> RankedItems:

@@ -189,11 +189,13 @@ class CollectionPart:
         return result
 
 
-def _settings_of(collection: Collection, address: str | Path) -> FaceSettings:
-    """Return how the faces of a collection were found; raise unless this machine has the same model."""
+def settings_in(about: Mapping[str, Any], address: str | Path) -> FaceSettings:
+    """Return how the faces of a collection were found, by what is stored about it.
+
+    It is an error if this machine has not the same model.
+    """
     from setnet.faces import FaceSettings
 
-    about = collection.manifest.about
     try:
         settings = FaceSettings.from_dict(json.loads(about["settings"]))
         if about["model"] != model_fingerprint(settings):
@@ -225,7 +227,7 @@ def open_collection(address: str | Path, chosen: Mapping[str, Any]) -> tuple[Col
             head=library_head(settings, entry.dim),
             logistic=library_logistic(settings),
         )
-    settings = _settings_of(collection, address)
+    settings = settings_in(collection.manifest.about, address)
     check_settings(settings, chosen, address, collection=True)
     for name, kind in ((settings.detector, "detector"), (settings.descriptor, "descriptor")):
         model_paths(model_entry(name, kind))
@@ -329,8 +331,7 @@ class CollectedPhotos:
     def __init__(self, address: str | Path) -> None:
         self.address = os.fspath(address)
         self._collection = Collection(address)
-        self.settings = _settings_of(self._collection, address)
-        self.facts = dict(self._collection.manifest.about)
+        self.settings = settings_in(self._collection.manifest.about, address)
         self._listed = [f for f in self._collection.manifest.segments if f.tables]
         self.unreadable: list[tuple[bytes, str]] = []
         self.skipped: list[tuple[bytes, str]] = []

@@ -9,12 +9,13 @@ __all__ = [
     "create_app",
     "serve",
     "serve_annotation",
+    "serve_collection",
 ]
 
 if TYPE_CHECKING:
     from setnet.web.annotation import serve_annotation
     from setnet.web.app import create_app
-    from setnet.web.server import serve
+    from setnet.web.server import serve, serve_collection
     from setnet.web.settings import WebSettings
 else:
     __getattr__, __dir__ = lazy_names(
@@ -22,7 +23,7 @@ else:
         {
             "annotation": "serve_annotation",
             "app": "create_app",
-            "server": "serve",
+            "server": "serve serve_collection",
             "settings": "WebSettings",
         },
     )

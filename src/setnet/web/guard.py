@@ -30,7 +30,9 @@ _BLOCKED_SECONDS = 60.0
 _MOST_ADDRESSES = _MOST_SESSIONS = 10_000
 _HELD_FREE = 1 << 16  # small bodies are not worth counting
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_SEARCHES = frozenset({"/api/v1/search", "/api/v1/faces", "/api/v1/faces/groups"})  # change nothing
+_SEARCHES = frozenset(  # change nothing
+    {"/api/v1/search", "/api/v1/faces", "/api/v1/faces/groups", "/collection/search"}
+)
 _WITH_IMAGES = frozenset(f"/api/v1/{name}" for name in ("faces", "search", "people", "photos"))
 _EXPORTS = "/api/v1/export/"  # descriptors, by which people can be recognised elsewhere
 # The page itself holds no secret; what it shows comes from the API, which needs the token.

@@ -20,9 +20,12 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from setnet.connect.searchers import Searcher
+from setnet.engine.collection import WHOLE, Share
 from setnet.errors import StorageError
 from setnet.web.app import create_app
 from setnet.web.guard import network_of
+from setnet.web.searcher import create_searcher
 from setnet.web.settings import WebSettings, is_loopback
 
 _HEADER_SECONDS = 20.0
@@ -97,29 +100,51 @@ def serve(
     and neither change nor export anything. `uploads` is where photos are kept
     that programs send. `say` shows the address, by default through `logging`.
     """
-    token = token or os.environ.get("SETNET_TOKEN") or None
-    read_token = os.environ.get("SETNET_READ_TOKEN") or None
-    open_to_others = behind_proxy or not is_loopback(host)
-    if token is None and (open_to_others or read_token):
-        token = secrets.token_urlsafe(24)
-    settings = WebSettings(
-        host=host,
-        port=port,
-        token=token,
-        read_token=read_token,
-        uploads=uploads,
-        cors=cors,
-        behind_proxy=behind_proxy,
+    settings = _settings(
+        host=host, port=port, token=token, uploads=uploads, cors=cors, behind_proxy=behind_proxy
     )
     listening = bind_socket(settings)
     app = create_app(library, settings, warm_up=True)
-    address = page_address(host, listening.getsockname()[1], token)
+    address = page_address(host, listening.getsockname()[1], settings.token)
     say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
-    if open_to_others:
+    if behind_proxy or not is_loopback(host):
         say("  Others can reach this address. The token is part of it: give it to those you trust.")
     if open_page:
         open_when_up(address, say)
     run_app(app, listening, app.state.server.stopping)
+
+
+def serve_collection(
+    address: str | Path,
+    part: Share = WHOLE,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8422,
+    token: str | None = None,
+    behind_proxy: bool = False,
+    say: Callable[[str], None] = _LOG.warning,
+) -> None:
+    """Answer searches in a part of a collection until stopped; the options are as in `serve`."""
+    settings = _settings(host=host, port=port, token=token, behind_proxy=behind_proxy)
+    listening = bind_socket(settings)
+    searcher = Searcher(address, part)
+    where = page_address(host, listening.getsockname()[1], None)
+    say(f"setnet serves part {part[0]}/{part[1]} of {address}\n  searcher  {where}\n  stop  Ctrl-C")
+    if settings.token and not (token or os.environ.get("SETNET_TOKEN")):
+        say(f"  token  {settings.token}")
+    try:
+        run_app(create_searcher(searcher, settings), listening)
+    finally:
+        searcher.close()
+
+
+def _settings(*, host: str, token: str | None, behind_proxy: bool, **others: Any) -> WebSettings:
+    """Return settings with a token wherever others can reach the server."""
+    token = token or os.environ.get("SETNET_TOKEN") or None
+    read_token = os.environ.get("SETNET_READ_TOKEN") or None
+    if token is None and (behind_proxy or not is_loopback(host) or read_token):
+        token = secrets.token_urlsafe(24)
+    return WebSettings(host=host, token=token, read_token=read_token, behind_proxy=behind_proxy, **others)
 
 
 def run_app(app: FastAPI, listening: socket.socket, stopping: threading.Event | None = None) -> None:
