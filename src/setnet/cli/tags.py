@@ -76,18 +76,22 @@ def import_tags(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> Result:
-    """Name faces by the face tags that other programs wrote: Lightroom, digiKam, Picasa, Windows, ACDSee.
+    """Name faces by what other programs wrote: face tags, Google Takeout, captions and keywords.
 
-    Tags are read from photos, from .xmp sidecars and from .picasa.ini. Each is matched with a face that the
-    library has at that place. A face that is somebody else's, or was rejected, stays as it is. Running it
-    again changes nothing, and `setnet people undo` takes it back. The exit status is 1 if files could not be
-    read.
+    Face tags are read from photos, from .xmp sidecars and from .picasa.ini. Each is matched with a face that
+    the library has at that place. Names without a place are in the JSON files of Google Takeout, in XMP, and
+    those of saved people in captions and keywords. Whose face is whose is found out over all photos at once;
+    what fits two ways is only listed. A face that is somebody else's, or was rejected, stays as it is.
+    Running it again changes nothing, and `setnet people undo` takes it back. The exit status is 1 if files
+    could not be read.
     """
     from setnet.connect import import_tags
 
     done = import_tags(call.library, folders or (), dry_run=dry_run, progress=call.bar.show)
     what = "would get a name" if done.dry_run else "got a name"
-    text = f"{pluralise(done.photos, 'photo')}, {done.tagged:,} with face tags: "
+    text = f"{pluralise(done.photos, 'photo')}, {done.tagged:,} with face tags; "
+    if done.without_boxes:
+        text += f"{done.without_boxes:,} with names alone; "
     text += f"{pluralise(done.named, 'face')} {what}"
     if done.people:
         text += f", of {pluralise(done.people, 'person', 'people')} ({done.new:,} new)"
@@ -107,4 +111,6 @@ def _import_remarks(done: TagImport) -> list[str]:
         f"face {c.face} of {display_path(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts
     ]
     remarks += first_lines("not changed:", conflicts)
+    maybe = [f"{display_path(s.photo)}#{s.face} may be {s.name}" for s in done.suggestions]
+    remarks += first_lines("ask yourself, and `setnet people confirm NAME PHOTO#N`:", maybe)
     return remarks + first_lines("could not be read:", files_with_reasons(done.unreadable))

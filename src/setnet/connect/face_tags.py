@@ -14,13 +14,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.connect.face_regions import FaceRegion, Frame, RegionList, possible_frames, rotate
+from setnet.connect.photo_names import (
+    LARGEST_JSON,
+    PhotoNames,
+    name_words,
+    read_takeout,
+    takeout_file,
+    takeout_files,
+)
 from setnet.connect.picasa import FILE_NAMES, LARGEST, picasa_regions
-from setnet.connect.xmp import LARGEST_XMP, regions_in_xmp
+from setnet.connect.xmp import LARGEST_XMP, names_in_xmp, regions_in_xmp
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.faces import Box
 from setnet.faces.photo import PhotoHeader, read_header
 from setnet.library import FaceConflict, FaceName, FacesNamed, Library, LibraryPhoto
+from setnet.library.name_solver import PhotoWithNames, solve_names
 from setnet.library.paths import existing_paths, is_below
 from setnet.library.person import checked_name
 
@@ -41,34 +53,39 @@ class PhotoTags(NamedTuple):
         The EXIF orientation of the photo, from 1 to 8.
     problems
         Files that could not be read, or not in full, and why.
+    names
+        Who is in the photo, without a place, and texts that may say so.
     """
 
     lists: list[tuple[Path, RegionList]]
     orientation: int
     problems: list[tuple[Path, str]]
+    names: PhotoNames
 
 
 class TagReader:
     """Reads the face tags of photos, one after the other; files of Picasa's are kept for the next photo."""
 
     def __init__(self) -> None:
-        self._folders: OrderedDict[Path, PicasaFile] = OrderedDict()
+        self._folders: OrderedDict[Path, tuple[PicasaFile, list[str]]] = OrderedDict()
 
     def read(self, photo: Path) -> PhotoTags:
         """Return the face tags of a photo."""
-        tags = PhotoTags([], 1, [])
+        tags = PhotoTags([], 1, [], PhotoNames())
         for sidecar in find_sidecars(photo):
             try:
                 data = read_limited(sidecar, LARGEST_XMP)
-                lists = [] if data is None else regions_in_xmp(data)
+                lists = [] if data is None else _read_xmp(data, tags)
             except InvalidInputError as error:
                 tags.problems.append((sidecar, str(error)))
             else:
                 tags.lists.extend((sidecar, found) for found in lists)
         header = self._read_embedded(photo, tags)
-        inside = self._picasa(photo.parent, tags).get(photo.name.lower())
-        if inside is not None:
+        picasa, takeout = self._in_folder(photo.parent, tags)
+        if (inside := picasa.get(photo.name.lower())) is not None:
             tags.lists.append(inside)
+        if (beside := takeout_file(photo.name, takeout)) is not None:
+            _read_beside(photo.with_name(beside), tags)
         for file, found in tags.lists:
             tags.problems.extend((file, problem) for problem in found.problems)
         return tags._replace(orientation=header.orientation)
@@ -77,7 +94,7 @@ class TagReader:
         header = PhotoHeader(None, 1)
         try:
             header = read_header(photo)
-            lists = [] if header.xmp is None else regions_in_xmp(header.xmp)
+            lists = [] if header.xmp is None else _read_xmp(header.xmp, tags)
         except (InvalidInputError, PhotoError) as error:
             reason = str(error).removeprefix(f"{os.fsencode(photo).decode('utf-8', 'replace')}: ")
             tags.problems.append((photo, reason))
@@ -85,8 +102,8 @@ class TagReader:
             tags.lists.extend((photo, found) for found in lists)
         return header
 
-    def _picasa(self, folder: Path, tags: PhotoTags) -> PicasaFile:
-        """Return what Picasa's files in a folder say, by the name of the photo in lower case."""
+    def _in_folder(self, folder: Path, tags: PhotoTags) -> tuple[PicasaFile, list[str]]:
+        """Return what Picasa's files in a folder say, by photo in lower case, and the JSON files there."""
         known = self._folders.get(folder)
         if known is not None:
             self._folders.move_to_end(folder)
@@ -101,10 +118,27 @@ class TagReader:
                 tags.problems.append((file, str(error)))
             else:
                 found |= {photo: (file, each) for photo, each in regions.items()}
-        self._folders[folder] = found
+        self._folders[folder] = found, takeout_files(folder)
         if len(self._folders) > _KEPT_FOLDERS:
             self._folders.popitem(last=False)
-        return found
+        return self._folders[folder]
+
+
+def _read_xmp(data: bytes, tags: PhotoTags) -> list[RegionList]:
+    """Return the lists of regions in XMP, and add the names without a place."""
+    tags.names.add(names_in_xmp(data))
+    return regions_in_xmp(data)
+
+
+def _read_beside(file: Path, tags: PhotoTags) -> None:
+    """Add the names in a photo's JSON file."""
+    try:
+        data = read_limited(file, LARGEST_JSON)
+        said = None if data is None else read_takeout(data)
+    except InvalidInputError as error:
+        tags.problems.append((file, str(error)))
+    else:
+        tags.names.add(said or PhotoNames())
 
 
 def find_sidecars(photo: Path) -> list[Path]:
@@ -141,7 +175,7 @@ _LEAST_OVERLAP = 0.2
 FaceByRegion = dict[int, int]
 
 
-class PhotoNames:
+class NamedRegions:
     """Who is who in a photo by its tags.
 
     Attributes
@@ -238,6 +272,15 @@ class TagConflict(NamedTuple):
     owner: str
 
 
+class NameSuggestion(NamedTuple):
+    """A face that may be a name's, with the probability; faces are numbered from 1."""
+
+    photo: Path
+    face: int
+    name: str
+    probability: float
+
+
 @dataclass(slots=True)
 class TagImport:
     """What tags of other programs did.
@@ -258,12 +301,18 @@ class TagImport:
         Tagged faces that are somebody else's.
     unreadable
         Files that could not be read, or not in full, and why.
+    without_boxes
+        How many photos have names but no places, and how many faces got one of these names all the same.
+    suggestions
+        Faces that may be a name's, but others may be too: `people confirm` names them.
     change
         The number of the change in the journal; None when nothing was new.
     """
 
     photos: int = 0
     tagged: int = 0
+    without_boxes: int = 0
+    solved: int = 0
     people: int = 0
     new: int = 0
     faces: dict[str, int] = field(default_factory=dict)
@@ -272,6 +321,7 @@ class TagImport:
     not_found: list[tuple[Path, str]] = field(default_factory=list)
     conflicts: list[TagConflict] = field(default_factory=list)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    suggestions: list[NameSuggestion] = field(default_factory=list)
     change: int | None = None
     dry_run: bool = False
 
@@ -299,6 +349,9 @@ class TagImport:
             "not_found": [{"photo": os.fsdecode(p), "name": name} for p, name in self.not_found],
             "conflicts": [c._asdict() | {"photo": os.fsdecode(c.photo)} for c in self.conflicts],
             "unreadable": [{"file": os.fsdecode(p), "reason": why} for p, why in self.unreadable],
+            "without_boxes": self.without_boxes,
+            "solved": self.solved,
+            "suggestions": [s._asdict() | {"photo": os.fsdecode(s.photo)} for s in self.suggestions],
             "change": self.change,
             "dry_run": self.dry_run,
         }
@@ -324,21 +377,87 @@ def import_tags(
     progress
         Called now and then with what is being done, how much of it is done, and of how much.
     """
-    report = TagImport(dry_run=dry_run)
+    report, reader = TagImport(dry_run=dry_run), TagReader()
     said: list[FaceName] = []
+    open_photos: list[_OpenPhoto] = []
     paths: dict[str, Path] = {}
-    reader = TagReader()
     total = library.photos.counts().photos
     for photo in _photos(library, folders):
         if progress is not None and report.photos % _PROGRESS_STEP == 0:
             progress("reading tags", report.photos, total)
         report.photos += 1
-        found = _read_names(photo, reader, report)
-        if found:
-            paths[photo.id] = photo.path
-            said += found
+        tags = reader.read(photo.path)
+        found = _read_names(photo, tags, report)
+        said += found
+        paths[photo.id] = photo.path
+        if tags.names.names or tags.names.texts:
+            open_photos.append(_OpenPhoto(photo, tags.names, {one.face: one.name for one in found}))
+    said += _solve(library, open_photos, said, report)
     _take(report, library.people.name_faces(said, dry_run=dry_run, progress=progress), paths)
     return report
+
+
+class _OpenPhoto(NamedTuple):
+    """A photo with names that have no place, and the names of faces that have one."""
+
+    photo: LibraryPhoto
+    names: PhotoNames
+    named: dict[int, str]
+
+
+def _solve(
+    library: Library, photos: Sequence[_OpenPhoto], said: Sequence[FaceName], report: TagImport
+) -> list[FaceName]:
+    """Return whose faces names without a place are; what is not sure becomes a suggestion.
+
+    Faces with a place, and examples that come from other photos, say what names look like.
+    """
+    people = {
+        name_words(name): name for photo in photos for name in (*photo.names.names, *photo.named.values())
+    }
+    looks: dict[str, list[NDArray[np.float32]]] = {}
+    contents = {photo.photo.stored_hash for photo in photos}
+    for person in library.people:
+        people |= {name_words(name): person.name for name in (*person.aliases, person.name)}
+        looks[person.name.casefold()] = [
+            example.descriptor
+            for example in library.people.examples(person)
+            if example.content not in contents
+        ]
+    for one in said:
+        looks.setdefault(one.name.casefold(), []).append(library.photos.descriptors(one.photo_id)[one.face])
+    open_photos, places = [], []
+    for photo, names, named in photos:
+        there = {name.casefold() for name in named.values()}
+        missing = []
+        for name in dict.fromkeys(people.get(name_words(name), name) for name in names.known(people)):
+            try:
+                name = checked_name(name)
+            except InvalidInputError as error:
+                report.unreadable.append((photo.path, str(error)))
+            else:
+                if name.casefold() not in there:
+                    missing.append(name)
+        faces = [face for face in range(len(photo.faces)) if face not in named]
+        report.without_boxes += bool(missing)
+        if missing and faces:
+            open_photos.append(PhotoWithNames(tuple(missing), library.photos.descriptors(photo.id)[faces]))
+            places.append((photo, faces))
+    known = {
+        name: np.stack(found)
+        for name in {name for photo in open_photos for name in photo.names}
+        if (found := looks.get(name.casefold()))
+    }
+    solved = []
+    for found_face in solve_names(open_photos, library.matching.model, known):
+        photo, faces = places[found_face.photo]
+        face, name, probability = faces[found_face.face], found_face.name, round(found_face.probability, 3)
+        if found_face.sure:
+            solved.append(FaceName(name, photo.id, face))
+        else:
+            report.suggestions.append(NameSuggestion(photo.path, face + 1, name, probability))
+    report.solved = len(solved)
+    return solved
 
 
 def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iterator[LibraryPhoto]:
@@ -349,13 +468,12 @@ def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iter
             yield photo
 
 
-def _read_names(photo: LibraryPhoto, reader: TagReader, report: TagImport) -> list[FaceName]:
+def _read_names(photo: LibraryPhoto, tags: PhotoTags, report: TagImport) -> list[FaceName]:
     """Return what the tags of a photo call its faces, and note what cannot be used."""
-    tags = reader.read(photo.path)
     report.unreadable += tags.problems
     if not tags.lists:
         return []
-    names = PhotoNames(photo, tags)
+    names = NamedRegions(photo, tags)
     report.unreadable += [(tags.lists[number][0], reason) for number, reason in names.problems]
     report.not_found += [(photo.path, name) for name in names.not_found]
     report.tagged += bool(names.faces or names.not_found)

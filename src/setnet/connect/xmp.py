@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from xml.parsers import expat
 
 from setnet.connect.face_regions import FaceRegion, RegionList, parse_number
+from setnet.connect.photo_names import PhotoNames
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 
@@ -197,6 +198,40 @@ def _microsoft(root: Element) -> Iterator[RegionList]:
             x, y, w, h = parts if len(parts) == 4 else [math.nan] * 4
             found.add(_text(fields.get(f"{_MICROSOFT_REGION}PersonDisplayName")), x, y, x + w, y + h)
         yield found
+
+
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_PERSON_IN_IMAGE = "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage"
+_HIERARCHIES = {
+    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject": "|",
+    "{http://www.digikam.org/ns/1.0/}TagsList": "/",
+    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP": "/",
+}
+_PEOPLE_TAGS = ("people", "personen", "personnes", "personas", "persone")  # above the names in a tree of tags
+
+
+def names_in_xmp(data: bytes) -> PhotoNames:
+    """Return who is said to be in a photo without a place, and its caption and keywords."""
+    found = PhotoNames()
+    if not any(mark in data for mark in (b"dc/elements", b"PersonInImage", b"RegionInfo#", b"TagsList")):
+        return found
+    for node in parse_xml(data).iter(_DESCRIPTION):
+        fields = _properties(node)
+        found.names += [_text(item) for item in _items(fields.get(_PERSON_IN_IMAGE))]
+        for tag, separator in _HIERARCHIES.items():
+            for item in _items(fields.get(tag)):
+                above, _, name = _text(item).rpartition(separator)
+                if above.rpartition(separator)[2].casefold() in _PEOPLE_TAGS:
+                    found.names.append(name)
+        found.texts += [_text(fields.get(f"{_DC}{field}")) for field in ("title", "description")]
+        found.texts += [_text(item) for item in _items(fields.get(f"{_DC}subject"))]
+        for item in _items(
+            _properties(fields.get(f"{_MICROSOFT}RegionInfo")).get(f"{_MICROSOFT_REGIONS}Regions")
+        ):
+            region = _properties(item)
+            if not _text(region.get(f"{_MICROSOFT_REGION}Rectangle")):
+                found.names.append(_text(region.get(f"{_MICROSOFT_REGION}PersonDisplayName")))
+    return PhotoNames([name for name in found.names if name], [text for text in found.texts if text])
 
 
 _RDF_NAME = f'xmlns:rdf="{_RDF[1:-1]}"'
