@@ -3,6 +3,7 @@
     python benchmarks/library.py index [--photos DIR] [--workers N] [--json FILE]
     python benchmarks/library.py start [--items 549000] [--json FILE]
     python benchmarks/library.py grouping [--faces N]... [--json FILE] [--write docs/performance.md]
+    python benchmarks/library.py together [--items 1000000] [--people 50] [--json FILE]
     python benchmarks/library.py video [--photos DIR] [--ffmpeg FILE] [--clip FILE]... [--json FILE]
 
 `index` prints photos per second, wall time against (detector + descriptor time) / workers as measured in the
@@ -10,7 +11,8 @@ same run, peak memory of all processes, and the rate of a second run over the un
 a library with random descriptors and prints the wall time of `setnet search` by saved names, process start
 included, beside `setnet --help` and `python -c "import numpy"`. `grouping` groups faces of virtual people from
 nothing, as the first run of `setnet people discover` does, and prints time, peak memory and quality; with
---json, sizes that are in the file already are not measured again. `video` prints the processor time that a minute
+--json, sizes that are in the file already are not measured again. `together` times `setnet people together`
+in a library of so many photos with faces of virtual people, of whom the most frequent are saved. `video` prints the processor time that a minute
 of video takes: of the clips given, else of a minute composed of photos, which ffmpeg encodes as phones and editors do.
 """
 
@@ -251,6 +253,47 @@ def _fill(path: Path, items: int) -> None:
             library.people.add(name, [Example(library.photos.descriptors(photo.id)[0])])
 
 
+def together(items: int, people: int) -> dict[str, Any]:
+    """Time who is with whom: each person is with others of a circle of ten, the first ones most often."""
+    import numpy as np
+
+    from setnet.evaluate import LFW_LIKE
+    from setnet.library import Example, Library
+    from setnet.train import VirtualPeople
+    from support.invented_library import BATCH, Vectors, face_counts, fill
+
+    chance = np.random.default_rng(0)
+    model = VirtualPeople.load(LFW_LIKE)
+    crowd = model.people(chance, 100_000)
+
+    def batch(size: int) -> list[Vectors]:
+        counts = face_counts(chance, size)
+        circles = np.repeat((people / 10 * chance.random(size) ** 2).astype(np.int64), counts)
+        who = 10 * circles + chance.integers(0, 10, len(circles))
+        strangers = chance.random(len(who)) < 0.7
+        who[strangers] = chance.integers(people, 100_000, strangers.sum())
+        return np.split(model.faces(chance, crowd, who), np.cumsum(counts)[:-1])
+
+    folder = Path(tempfile.mkdtemp(prefix="setnet-bench-"))
+    try:
+        fill(folder / "library", (batch(min(BATCH, items - at)) for at in range(0, items, BATCH)))
+        with Library.open(folder / "library") as library:
+            for number in range(people):
+                faces = model.faces(chance, crowd, np.full(5, number))
+                library.people.add(f"P{number:03}", [Example(face) for face in faces])
+            sets = len(library.people.together())
+        command = [sys.executable, "-m", "setnet", "people", "together", "--library", str(folder / "library")]
+        return {
+            "photos": items,
+            "people": people,
+            "sets": sets,
+            "people_together": _times(command, 3),
+            "load": round(os.getloadavg()[0], 1),
+        }
+    finally:
+        shutil.rmtree(folder)
+
+
 def grouping(faces: int) -> dict[str, Any]:
     """Group faces of virtual people: half of these have one face, one in s has s or more, up to 1 % of all."""
     import numpy as np
@@ -329,10 +372,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["index", "start", "grouping", "video"])
+    parser.add_argument("what", choices=["index", "start", "together", "grouping", "video"])
     parser.add_argument("--photos", type=Path, default=LFW)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--items", type=int, default=549_000)
+    parser.add_argument("--items", type=int, help="photos: 549,000 for `start`, a million for `together`")
+    parser.add_argument("--people", type=int, default=50, help="saved people for `together`")
     parser.add_argument("--faces", type=int, action="append", help=f"{GROUPED} by default; may be repeated")
     parser.add_argument("--clip", type=Path, action="append", default=[], help="a video; may be repeated")
     parser.add_argument("--ffmpeg", default=shutil.which("ffmpeg"), help="encodes H.264 and H.265")
@@ -344,10 +388,14 @@ def main() -> None:
         return
     if given.what in ("index", "video") and not (given.photos.is_dir() or given.clip):
         sys.exit(f"no photos in {given.photos}: name a folder with --photos")
-    if given.what == "video":
+    if given.what == "together":
+        result = together(given.items or 1_000_000, given.people)
+    elif given.what == "start":
+        result = start(given.items or 549_000)
+    elif given.what == "video":
         result = video(given.clip, given.photos, given.ffmpeg)
     else:
-        result = index(given.photos, given.workers) if given.what == "index" else start(given.items)
+        result = index(given.photos, given.workers)
     for name, value in result.items():
         print(f"{name:32} {value}")
     if given.json is not None:

@@ -39,6 +39,7 @@ from setnet.library import (
     GroupingReport,
     GroupTotal,
     GroupTotals,
+    PeopleTogether,
     Person,
     PersonThresholds,
     SavedSearch,
@@ -238,6 +239,13 @@ class Hits(Answer):
 
 
 # Groups
+
+
+class Togethers(Answer):
+    """Who is surely in photos with a person, the most frequent first."""
+
+    together: list[PeopleTogether]
+    total: int
 
 
 class SavedSearches(Answer):
@@ -678,6 +686,12 @@ class Requests:
     def person_photos(self, person: str) -> Call[PersonPhotos]:
         """Return the photos of a saved person, the latest first."""
         return _ask(PersonPhotos, "GET", f"/people/{_word(person)}/photos")
+
+    @_Request
+    def together(self, person: str, min_people: int = 2, limit: int = 50) -> Call[Togethers]:
+        """Return the sets of two to five people with this person that photos surely show, and how many."""
+        params = {"min_people": min_people, "limit": limit}
+        return _ask(Togethers, "GET", f"/people/{_word(person)}/together", params=params)
 
     @_Request
     def confirm(self, person: str, photo_id: str, face: int) -> Call[Person]:

@@ -316,3 +316,9 @@ def test_a_file_that_is_none_is_a_problem(ann: TestClient, body: bytes) -> None:
 def test_a_file_of_people_has_a_largest_size(tmp_path: Path, open_client: Callable[..., Any]) -> None:
     with open_client(tmp_path / "library", WebSettings(max_people_file=1000)) as client:
         assert client.post(f"{API}/import/people", json={"format": "x" * 1000}).status_code == 413
+
+
+def test_who_is_together_is_listed_of_a_person(ann: TestClient) -> None:
+    assert ann.get(f"{API}/people/ann/together").json() == {"together": [], "total": 0}
+    assert ann.get(f"{API}/people/nobody/together").status_code == 404
+    assert ann.get(f"{API}/people/Ann/together", params={"min_people": 1}).status_code == 422

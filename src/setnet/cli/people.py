@@ -106,6 +106,25 @@ def _known_facts(person: Person) -> list[str]:
 
 
 @command(app, panel=_SAVED)
+def together(
+    call: Call,
+    name: Annotated[str | None, argument("NAME", "Only sets with this person.")] = None,
+    limit: LimitOption = 20,
+    min_people: Annotated[
+        int, option("Sets of at least this many people, up to five.", min=2, max=5, metavar="N")
+    ] = 2,
+) -> Result:
+    """List who is in photos together, and how often: pairs and larger sets of saved people.
+
+    A photo counts if it surely shows all of them.
+    """
+    found = call.library.people.together(name, min_people=min_people)[:limit]
+    rows = [(one.photos, ", ".join(one.people)) for one in found]
+    empty = "no photo surely shows several saved people"
+    return Result({"together": found}, Rows(["photos", "who"], rows, empty, ["photos"]), status=not found)
+
+
+@command(app, panel=_SAVED)
 def rename(call: Call, name: NameArgument, new: Annotated[str, argument("NEW")]) -> Result:
     """Give a person another name; the id stays."""
     person = call.library.people.rename(name, new)

@@ -31,6 +31,7 @@ __all__ = [
     "People",
     "PeopleExport",
     "PeopleImport",
+    "PeopleTogether",
     "Person",
     "PersonMatch",
     "PersonPhotos",
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.searches import SavedSearch
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
+    from setnet.library.together import PeopleTogether
     from setnet.library.undo import Change
 else:
     __getattr__, __dir__ = lazy_names(
@@ -109,6 +111,7 @@ else:
             "search": "PersonPhotos Ranking find_videos",
             "searches": "SavedSearch",
             "sheets": "contact_sheet duplicate_sheet group_sheet",
+            "together": "PeopleTogether",
             "undo": "Change",
         },
     )

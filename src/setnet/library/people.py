@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from setnet.library.library import Library
     from setnet.library.people_exchange import PeopleExport, PeopleFile, PeopleImport
     from setnet.library.search import PersonPhotos
+    from setnet.library.together import PeopleTogether
 
 Descriptors = Callable[[str], NDArray[np.float32]]
 _PROGRESS_STEP = 200  # faces
@@ -572,6 +573,18 @@ class People:
     def count_photos(self, name: Who) -> int:
         """Return how many photos `photos` finds of a person."""
         return self.photos(name, limit=0).total
+
+    @own_errors
+    def together(
+        self, name: Who | None = None, *, min_people: int = 2, min_photos: int = 1
+    ) -> list[PeopleTogether]:
+        """Return who is surely in photos together, and in how many: sets of two to five people.
+
+        The most frequent come first. With a `name`, only sets with that person.
+        """
+        from setnet.library.together import find_together
+
+        return find_together(self._library, name, min_people=min_people, min_photos=min_photos)
 
     @own_errors
     def photo_counts(self) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import Path, Query, Request, Response
 from pydantic import Field, StringConstraints, model_validator
 
-from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson
+from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson, Togethers
 from setnet.errors import InvalidInputError
 from setnet.library import Change, Example, Library, PeopleImport, Person
 from setnet.library.paths import display_path
@@ -292,6 +292,22 @@ def person_photos(
     photos = [photo.to_dict(display_path) for photo in found.photos]
     following = str(offset + limit) if offset + limit < found.total else None
     return reply({"photos": photos, "total": found.total, "sure": found.sure, "cursor": following})
+
+
+@routes.get("/people/{name:path}/together")
+@searches
+def list_together(
+    library: Library,
+    name: NameInPath,
+    min_people: Annotated[int, Query(ge=2, le=5, description="Sets of at least so many people")] = 2,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Togethers:
+    """List who is in photos with a person, and how often: sets of two to five saved people.
+
+    A photo counts if it surely shows all of them. The most frequent sets come first.
+    """
+    found = library.people.together(require_person(library, name), min_people=min_people)
+    return Togethers(together=found[:limit], total=len(found))
 
 
 @routes.get("/people")
