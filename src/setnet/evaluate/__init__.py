@@ -103,7 +103,8 @@ else:
             "claim": "evaluate_claim write_claim",
             "claim_data": "Domain faces_domain folder_domain glyphs_domain",
             "measures": "first_full_match full_match_recall ndcg",
-            "people": "LFW_LIKE LabelledPeople divided half_of read_people read_press_photos read_split",
+            "people": "LFW_LIKE LabelledPeople half_of read_people read_press_photos read_split "
+            "train_test_split",
             "plots": "plots_of",
             "ranking_calibration": "calibrate_head",
             "record": "Interrupted Progress Record Row processor read_record",

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi import Path as InPath
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from setnet.collect import AnnotationQueue, Answer, CollectRun, Question
 from setnet.faces import FaceSettings
@@ -39,12 +39,6 @@ class DecisionQuery(Strict):
     question: Annotated[int, Field(ge=0, le=2**31)]
     answer: Literal["name", "unknown", "drop photo"]
     name: Name | None = None
-
-    @model_validator(mode="after")
-    def _name_fits(self) -> Self:
-        if (self.answer == "name") != (self.name is not None):
-            raise ValueError("a name belongs to the answer 'name', and to no other")
-        return self
 
 
 class AnnotationSession:
