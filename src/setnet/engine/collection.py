@@ -33,7 +33,7 @@ from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
 from setnet.engine.results import Report
 from setnet.engine.scan import Allowed
-from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, write_segment
+from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, with_codec, write_segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Settings, chosen_head
 from setnet.engine.snapshot import Snapshot
@@ -620,14 +620,17 @@ class Collection:
         set_dim: int | None = None,
         set_bits: int = 32,
         set_logistic: tuple[float, float] | Logistic | None = None,
+        bytes_per_item: int | None = None,
     ) -> Collection:
         """Make a collection; the parameters are those of `SetIndex.create`.
 
         ``about`` is stored with it: what a writer must agree with. Where there is such a collection already,
         maybe made by another process at the same time, that one is opened.
         """
-        made = chosen_head(head, dim, set_dim, set_bits)
-        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
+        made = chosen_head(head, dim, set_dim, set_bits, bytes_per_item)
+        settings = Settings.new(
+            dim, precision, logistic, made, set_dim, set_bits, set_logistic, bytes_per_item
+        )
         first = Manifest(1, settings, about or {})
         files = folder_at(address)
         with storage_errors(Path(address), "cannot create a collection: "):
@@ -674,6 +677,9 @@ class Collection:
             return
         batch.seq[:] = np.arange(1, len(batch.ids) + 1)
         with storage_errors(reader.path):
+            shape = reader.settings.shape
+            first = self.manifest.segments[: 1 if shape.bytes_per_item else 0]
+            batch = with_codec(batch, [reader.open(listed) for listed in first], shape)
             written = self._write([(batch, np.arange(len(batch.ids)))], part, tables=tables)
 
             def added(latest: Manifest) -> Manifest:

@@ -113,7 +113,7 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     """Score rows of segments by matching their elements with the query's."""
     out = no_scores(query.size, sum(len(which) for _, which in rows))
     for segment, which, part in _parts(snapshot, rows, out):
-        _evaluate(segment.elements_with(which), segment.offsets, query, out, part)
+        _evaluate(*segment.comparable(which, query), out, part)
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
     if query.known:
@@ -122,13 +122,18 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
 
 
 def _evaluate(
-    elements: NDArray[Any], offsets: NDArray[np.int64], query: Query, out: Scored, part: slice
+    elements: NDArray[Any],
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    query: Query,
+    out: Scored,
+    part: slice,
 ) -> None:
-    """Enter the scores of the rows in a part of ``out``."""
+    """Enter the scores of rows into a part of ``out``."""
     backend.kernels.evaluate(
         elements, int(elements.dtype.itemsize == 2), query.dim, offsets, query.rows, query.first_row,
         query.combine, query.unwanted, query.w, query.logistic.b, query.shift, query.least,
-        out.row[part], out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
+        rows, out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
         out.matched[part], out.unmatched[part], out.unwanted[part],
     )  # fmt: skip
 
@@ -155,11 +160,10 @@ def _parts(snapshot: Snapshot, rows: Rows, out: Scored) -> Iterator[tuple[Segmen
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
     logistic = query.logistic
-    wanted = query.rows[: query.first_row[-1], : query.dim]
     for i in range(len(scored)):
         segment = snapshot.segments[scored.segment[i]]
-        stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
-        sims = wanted @ stored.T
+        turned, stored = _item_of(segment, scored.row[i : i + 1], query)
+        sims = turned.wanted @ stored.T
         if not np.isfinite(sims).all():
             raise segment.not_finite()
         groups = [sims[a:z] for a, z in pairwise(query.first_row)]
@@ -173,6 +177,12 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         scored.similarity_sum[i] = pair[chosen, element].sum()
         scored.matched[i] = (pair[chosen, element] >= query.least[chosen]).sum()
     return scored
+
+
+def _item_of(segment: Segment, row: NDArray[np.int64], query: Query) -> tuple[Query, NDArray[np.float64]]:
+    """Return the elements of one item, and the query in their space."""
+    elements, offsets, rows, turned = segment.comparable(row, query)
+    return turned, elements[offsets[rows[0]] : offsets[rows[0] + 1]].astype(np.float64)
 
 
 def _merge(examples: NDArray[np.float64], mean: bool) -> NDArray[np.float64]:
@@ -280,8 +290,8 @@ def score_known(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """
     for i in np.flatnonzero(np.isin(scored.seq, list(query.known))).tolist():
         segment = snapshot.segments[scored.segment[i]]
-        stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
-        _Item(query, stored, query.known[int(scored.seq[i])]).write(scored, i)
+        turned, stored = _item_of(segment, scored.row[i : i + 1], query)
+        _Item(turned, stored, query.known[int(scored.seq[i])]).write(scored, i)
     return scored
 
 
@@ -366,7 +376,7 @@ def rank_given(
     out.row[:] = out.seq[:] = np.arange(len(ids))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     if len(ids):
-        _evaluate(np.ascontiguousarray(elements, np.float32), offsets, query, out, slice(None))
+        _evaluate(np.ascontiguousarray(elements, np.float32), offsets, out.row, query, out, slice(None))
     finite = np.isfinite(out.similarity_sum)
     if not finite.all():
         raise StorageError(f"item {ids[int(finite.argmin())]!r} holds NaN or infinity: store it again")

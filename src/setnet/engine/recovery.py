@@ -32,7 +32,7 @@ from setnet.engine.files import (
     segment_path,
 )
 from setnet.engine.results import Report
-from setnet.engine.segment import Segment, write_segment
+from setnet.engine.segment import BUDGET_ARRAYS, Segment, write_segment
 from setnet.engine.segment_file import BLOCK, SegmentFile
 from setnet.engine.settings import Settings, Shape
 from setnet.engine.snapshot import Snapshot, open_segment
@@ -399,7 +399,10 @@ def _sound_rows(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> ND
     """Return those rows of which no damaged block holds anything that could not be made again."""
     rows = _unharmed(segment, blocks, "seq", rows, rows, rows + 1)
     rows = _unharmed(segment, blocks, "offsets", rows, rows, rows + 2)
-    rows = _unharmed(segment, blocks, "elements", rows, segment.offsets[rows], segment.offsets[rows + 1])
+    if segment.budget:
+        rows = _with_sound_codes(segment, rows, blocks)
+    else:
+        rows = _unharmed(segment, blocks, "elements", rows, segment.offsets[rows], segment.offsets[rows + 1])
     for i, column in enumerate(segment.columns.values()):
         rows = _unharmed(segment, blocks, f"column_{i}_numbers", rows, rows, rows + 1)
         none = rows[column.numbers[rows] < 0]
@@ -412,6 +415,19 @@ def _sound_rows(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> ND
     bits = segment.shape.sets.bits if segment.shape.sets else 32
     rows = _unharmed(segment, blocks, "set_codes" if bits == 1 else "set_rows", rows, rows, rows + 1)
     return rows if bits >= 16 else _unharmed(segment, blocks, "set_scales", rows, rows, rows + 1)
+
+
+def _with_sound_codes(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
+    """Return those rows whose budget codes are sound; without a sound codec none are."""
+    if any(name in blocks for name in BUDGET_ARRAYS[:4]):
+        return rows[:0]
+    none = rows[segment.counts[rows] == 0]
+    rows = rows[(segment.counts[rows] > 0) & (segment.lanes[rows] >= 0)]
+    lane = segment.lanes[rows]
+    rows = _unharmed(segment, blocks, "lane_rows", rows, lane, lane + 1)
+    start, size = segment.code_places(rows)
+    rows = _unharmed(segment, blocks, "budget_codes", rows, start, start + size * segment.counts[rows])
+    return np.union1d(none, rows)
 
 
 def _broken_texts(segment: Segment) -> list[str]:

@@ -196,7 +196,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What an index holds and what it costs."""
+    """What an index holds and what it costs.
+
+    ``budget`` is the ``bytes_per_item`` of `SetIndex.create`, 0 where elements are floats; ``over_budget``
+    items have so many elements that they need more.
+    """
 
     items: int
     elements: int
@@ -208,6 +212,8 @@ class Stats:
     set_vectors: str
     set_dim: int
     set_bits: int
+    budget: int
+    over_budget: int
     kernels: str
 
     @property

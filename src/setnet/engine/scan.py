@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ class Scan:
         self.snapshot, self.queries, self._of_sets = snapshot, queries, of_sets
         self.table = snapshot.sets if of_sets else snapshot.elements
         self.bounds = _buffer(len(queries), self.table.lanes)
+        self._is_budget = bool(snapshot.shape.bytes_per_item)
         self._fine: set[int] = set()  # queries whose bounds are tight already
         self._highest: Bounds | None = None  # below zero for all that conditions close, where they do
         counts = [
@@ -83,7 +84,7 @@ class Scan:
                 self._blocks[s] = np.flatnonzero(low | high)
 
     def _has_codes(self, segment: Segment) -> bool:
-        return self._of_sets or segment.coded
+        return self._of_sets or segment.coded or bool(segment.budget)
 
     def read(self, kind: Kind) -> None:
         """Bound all open lanes, or estimate them, by codes of one kind."""
@@ -115,11 +116,11 @@ class Scan:
         threads, work = queries[0].threads, list[Task]()
         for s, segment in enumerate(self.snapshot.segments):
             if len(blocks[s]):
-                stored = coded.arguments(segment)
+                scan, size = coded.scan(segment)
                 place = (bounds, int(self.table.start[s]), bounds.shape[1], least)
-                parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.table.lane_rows[s]) * TASK)
+                parts = size * len(blocks[s]) * LANES // (len(self.table.lane_rows[s]) * TASK)
                 for part in np.array_split(blocks[s], max(1, parts)) if threads != 1 else [blocks[s]]:
-                    work.append(partial(backend.kernels.scan, *stored, part, *place))
+                    work.append(partial(scan, part, *place))
         _drain(work, threads)
 
     def read_bounds(self, k: int, floor: Floor) -> None:
@@ -128,6 +129,9 @@ class Scan:
         Five bits are read of a sample. Where they leave too many lanes that might be among the best, to judge
         by the exact scores of its first (``floor``), all nine are read of everything at once.
         """
+        if self._is_budget:
+            self.read("budget")
+            return
         runs = [_some_runs(len(blocks)) for blocks in self._blocks]
         sample = [blocks[some] for blocks, (some, _) in zip(self._blocks, runs, strict=True)]
         lanes = self._lanes(sample)
@@ -146,7 +150,8 @@ class Scan:
         several may match one query element.
         """
         if any(len(blocks) for blocks in self._blocks):
-            self._bound("coarse", self.queries, self.bounds, self._blocks, least=True)
+            kind: Kind = "budget" if self._is_budget else "coarse"
+            self._bound(kind, self.queries, self.bounds, self._blocks, least=True)
         self._close()
         is_open = self.bounds[0] >= 0
         self._leave_open(is_open)
@@ -154,7 +159,7 @@ class Scan:
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        if self._of_sets or i in self._fine or lanes <= CROWDED * self.table.lanes:
+        if self._of_sets or self._is_budget or i in self._fine or lanes <= CROWDED * self.table.lanes:
             return False
         self._fine.add(i)
         before = self.bounds[i].copy()
@@ -315,11 +320,21 @@ class QueryCodes:
         lost: NDArray[np.float64] | int = 0,
     ) -> QueryCodes:
         """Put codes and terms together with those that do not depend on the codes."""
-        zero = np.zeros(len(codes))
-        weight = query.weights * (1 + 4e-6 + 1.2e-7 * query.size)  # for the rounding of sums
-        terms = np.array([step, slack, zero, weight, zero + length, zero + lost, zero], np.float32)
-        terms[-1] = np.nextafter(query.row_least.astype(np.float32), np.float32(-np.inf))
-        return cls(codes, (zero + start).astype(np.int32), terms)
+        terms = terms_of(query)
+        for at, term in {STEP: step, SLACK: slack, LENGTH: length, LOST: lost}.items():
+            terms[at] = term
+        return cls(codes, np.broadcast_to(start, len(codes)).astype(np.int32), terms)
+
+
+STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST = range(7)  # the terms of a query's rows
+
+
+def terms_of(query: Query) -> NDArray[np.float32]:
+    """Return the terms that do not depend on codes, and zeros for the others."""
+    terms = np.zeros((7, len(query.wanted)), np.float32)
+    terms[WEIGHT] = query.weights * (1 + 4e-6 + 1.2e-7 * query.size)  # for the rounding of sums
+    terms[LEAST] = np.nextafter(query.row_least.astype(np.float32), np.float32(-np.inf))
+    return terms
 
 
 def _levels(
@@ -365,8 +380,8 @@ class _Tables:
 NO_BLOCKS = np.empty(0, np.int64)
 NOTHING = np.empty(0, np.uint8)
 
-# Bounds come from five bits of the elements, from all nine, and from the codes of set vectors.
-Kind = Literal["coarse", "fine", "sets"]
+# Bounds come from five bits of the elements, from all nine, from budget codes, and from codes of set vectors.
+Kind = Literal["coarse", "fine", "budget", "sets"]
 
 
 class CodedQueries:
@@ -376,7 +391,14 @@ class CodedQueries:
     """
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], kind: Kind) -> None:
-        self._kind, sets = kind, snapshot.shape.sets
+        self._kind, sets, self._queries = kind, snapshot.shape.sets, queries
+        logistic = queries[0].logistic  # queries of one search have the same
+        # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
+        inflate = 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
+        owner = np.repeat(np.arange(len(queries)), [len(query.wanted) for query in queries])
+        self._shares = (queries[0].w, logistic.threshold, inflate, owner)
+        if kind == "budget":
+            return
         if kind == "sets":
             assert sets is not None
             self._bits = min(8, sets.bits)
@@ -387,14 +409,11 @@ class CodedQueries:
         self._codes = np.concatenate([one.codes for one in coded])
         self._start = np.concatenate([one.start for one in coded])
         self._terms = np.concatenate([one.terms for one in coded], axis=1)
-        owner = np.repeat(np.arange(len(queries)), [len(one.codes) for one in coded])
-        logistic = queries[0].logistic  # queries of one search have the same
-        # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
-        inflate = 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
-        self._shares = (queries[0].w, logistic.threshold, inflate, owner)
 
-    def arguments(self, segment: Segment) -> tuple[Any, ...]:
-        """Return the arguments of the scan kernel for a segment, up to the blocks."""
+    def scan(self, segment: Segment) -> tuple[Callable[..., None], int]:
+        """Return the kernel that scans blocks of a segment, and how many bytes all of them have."""
+        if self._kind == "budget":
+            return self._budget_scan(segment)
         fine, starts = (NOTHING, NOTHING), NO_BLOCKS
         if self._kind == "sets":
             codes, norms = segment.hot("set_codes"), segment.hot("set_scales")
@@ -405,4 +424,19 @@ class CodedQueries:
         if self._kind == "fine":
             fine = segment.hot("fine_codes"), segment.hot("fine_norms")
         place = starts, wide, codes.shape[1]
-        return (self._bits, codes, norms, *fine, *place, self._codes, self._start, self._terms, *self._shares)
+        stored = (self._bits, codes, norms, *fine, *place, self._codes, self._start, self._terms)
+        return partial(backend.kernels.scan, *stored, *self._shares), codes.nbytes
+
+    def _budget_scan(self, segment: Segment) -> tuple[Callable[..., None], int]:
+        """Make the tables of a segment's budget codes: what each value of each byte adds to a similarity."""
+        codec, codes, lane_rows = segment.codec, segment.hot("budget_codes"), segment.lane_rows
+        turned = [codec.turned(query) for query in self._queries]
+        wanted = np.concatenate([one.wanted for one in turned])
+        tables, starts, reach = codec.tables(wanted[:, :-1], segment.run_sizes().tolist())
+        # float32 sums are off by a share of what is added
+        shift = wanted[:, -1] + 1e-6 * np.abs(wanted[:, -1]) + reach
+        terms = np.concatenate([terms_of(query) for query in self._queries], axis=1)
+        terms[SHIFT] = shift
+        runs = np.column_stack([segment.runs[:, [1, 0]], segment.run_sizes(), segment.runs[:, 2], starts])
+        stored = (codes, np.ascontiguousarray(runs), int(np.count_nonzero(lane_rows >= 0)), tables, terms)
+        return partial(backend.kernels.scan_budget, *stored, *self._shares), codes.nbytes

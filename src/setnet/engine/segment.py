@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.budget import FIT_FROM, BudgetCodec, element_bytes
 from setnet.engine.codes import ElementCodes, write_sets
 from setnet.engine.columns import Column, merged_column
 from setnet.engine.conditions import Condition, Value
 from setnet.engine.kernels.lanes import LANES
 from setnet.engine.lists import write_lists
+from setnet.engine.query import Query
 from setnet.engine.segment_file import (
     SegmentFile,
     SegmentFileWriter,
@@ -45,6 +47,17 @@ class Batch:
     columns: dict[str, Column]
     set_codes: NDArray[np.uint8]
     set_scales: NDArray[np.float32]
+    codec: BudgetCodec | None = None
+    stored: Sequence[tuple[Segment, NDArray[np.int64]]] = ()  # the same rows, where they are in an index
+
+    def codes_of(self, rows: NDArray[np.int64], codec: BudgetCodec) -> NDArray[np.uint8]:
+        """Return the budget codes of rows with the same number of elements, (rows, elements, bytes)."""
+        if self.stored:
+            which = np.repeat(np.arange(len(self.stored)), [len(own) for _, own in self.stored])[rows]
+            own = np.concatenate([own for _, own in self.stored])[rows]
+            parts = [self.stored[i][0].codes_of(own[which == i], codec) for i in np.unique(which).tolist()]
+            return np.concatenate(parts)[np.argsort(np.argsort(which, kind="stable"))]
+        return _encoded(codec, self.elements[ragged(self.offsets, rows)], len(rows))
 
     def id_texts(self) -> Texts:
         """Return all ids one after another in UTF-8."""
@@ -71,6 +84,7 @@ CODE_ARRAYS = ("lane_rows", "row_start", "codes", "code_norms", "fine_codes", "f
 ROW_ARRAYS = ("codes", "code_norms", "fine_codes", "fine_norms")
 LIST_ARRAYS = ("list_rows", "list_row_factors", "list_centres", "list_half_squares", "list_start",
                "list_codes", "list_factors", "list_items", "list_recall")  # fmt: skip
+BUDGET_ARRAYS = ("budget_axes", "budget_factors", "budget_starts", "budget_runs", "lane_rows", "budget_codes")
 ROWS = 65536  # elements looked at together by `problems`
 Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
 
@@ -101,12 +115,13 @@ class Segment:
         self.file = file
         self.shape = shape
         self.coded = "codes" in file
+        self.budget = shape.bytes_per_item
         self.listed = self.coded and "list_start" in file
         self._expected = expected_arrays(file.info, shape)
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
         self.offsets: NDArray[np.int64] = self.array("offsets")
-        self._check_shape("elements")
+        self._check_shape("budget_codes" if self.budget else "elements")
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -161,6 +176,12 @@ class Segment:
             numbers, values = file.array(name), len(self.array(name.replace("numbers", "values"))) - 1
             is_sound = numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < values
             return None if is_sound else f"it names values that are none of {values}"
+        if self.budget and name == "lane_rows":
+            return self._run_fault()
+        if name == "budget_codes":
+            self.array("lane_rows")  # and with it the runs
+            wanted = int((self.runs[:, 0] * self.run_sizes() * self._run_items()).sum())
+            return None if length == wanted else f"{length} bytes, not {wanted}"
         if name == "lane_rows":
             wide = file.info.get("first_wide", -1)
             return lane_fault(file.array(name), self.array("row_start"), wide, self.counts)
@@ -187,17 +208,102 @@ class Segment:
             return offsets_fault(self.file.array(name), blocks)
         return item_fault(self.file.array(name), self.counts) if name == "list_items" else None
 
+    @property
+    def runs(self) -> NDArray[np.int64]:
+        """Of items with as many elements: how many, the lane of the first, and where its codes begin."""
+        return self.array("budget_runs")
+
+    def run_sizes(self) -> NDArray[np.int64]:
+        """Return the bytes of each element of each run."""
+        sizes = [element_bytes(self.budget, count, self.shape.dim) for count in self.runs[:, 0].tolist()]
+        return np.array(sizes, np.int64)
+
+    def _run_items(self) -> NDArray[np.int64]:
+        return np.diff(self.runs[:, 1], append=np.count_nonzero(self.file.array("lane_rows") >= 0))
+
+    def _run_fault(self) -> str | None:
+        """Return why lanes do not hold all items by their number of elements; None when they do."""
+        lanes, counts, runs = self.file.array("lane_rows"), self.counts, self.runs
+        used = np.flatnonzero(counts > 0)
+        rows = used[np.argsort(counts[used], kind="stable")]
+        if len(lanes) != -(-len(rows) // LANES) * LANES or not np.array_equal(lanes[: len(rows)], rows):
+            return "an item with elements is not in its lane"
+        elements, first, items = np.unique(counts[rows], return_index=True, return_counts=True)
+        if (lanes[len(rows) :] != -1).any() or not np.array_equal(runs[:, :2].T, [elements, first]):
+            return "its runs are not those of its items"
+        size = elements * self.run_sizes() * items
+        return None if np.array_equal(runs[:, 2], np.cumsum(size) - size) else "its codes do not follow"
+
+    @cached_property
+    def codec(self) -> BudgetCodec:
+        """How budget codes are made and read."""
+        arrays = (self.array(f"budget_{name}") for name in ("axes", "starts", "factors"))
+        codec = BudgetCodec(self.budget, *arrays)
+        if fault := codec.fault():
+            raise self._damaged("budget_axes", fault)
+        return codec
+
+    @cached_property
+    def lanes(self) -> NDArray[np.int64]:
+        """The lane of each row by budget codes; -1 without elements."""
+        found = np.full(len(self), -1)
+        rows = self.array("lane_rows")
+        used = np.flatnonzero((rows >= 0) & (rows < len(self)))
+        found[rows[used]] = used
+        return found
+
+    def code_places(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the budget codes of rows with elements begin, and the bytes of each element."""
+        lane = self.lanes[rows]
+        run = np.searchsorted(self.runs[:, 1], lane, side="right") - 1
+        elements, first, start = self.runs[run].T
+        size = self.run_sizes()[run]
+        return start + (lane - first) * elements * size, size
+
+    def codes_of(self, rows: NDArray[np.int64], codec: BudgetCodec) -> NDArray[np.uint8]:
+        """Return the budget codes of rows with the same number of elements, (rows, elements, bytes)."""
+        if codec.fingerprint != self.codec.fingerprint:
+            return _encoded(codec, self.elements_of(rows), len(rows))
+        start, size = self.code_places(rows)
+        elements = int(self.counts[rows[0]])
+        width = elements * int(size[0])
+        codes: NDArray[np.uint8] = self.array("budget_codes")[start[:, None] + np.arange(width)]
+        return codes.reshape(len(rows), elements, -1)
+
+    def _by_size(self, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Yield the places of elements of rows, and their budget codes, of as many bytes each."""
+        counts = self.counts[rows]
+        starts = np.cumsum(counts) - counts
+        for count in np.unique(counts[counts > 0]).tolist():
+            mine = np.flatnonzero(counts == count)
+            codes = self.codes_of(rows[mine], self.codec)
+            yield (starts[mine, None] + np.arange(count)).reshape(-1), codes.reshape(len(mine) * count, -1)
+
+    def comparable(self, rows: NDArray[np.int64], query: Query) -> Comparable:
+        """Return elements, where each row's begin, the rows among them, and the query in their space."""
+        if not self.budget:
+            return self.elements_with(rows), self.offsets, rows, query
+        offsets = np.concatenate([[0], np.cumsum(self.counts[rows])])
+        out = np.empty((offsets[-1], self.shape.dim + 1), np.float32)
+        for places, codes in self._by_size(rows):
+            out[places] = self.codec.coordinates(codes)
+        return out, offsets, np.arange(len(rows)), self.codec.turned(query)
+
     def problems(self) -> list[str]:
         """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
         if found := self.file.damage():
             return found
         for name in self._expected:
             try:
-                needed = CODE_ARRAYS * self.coded + LIST_ARRAYS * self.listed
+                needed = (
+                    CODE_ARRAYS * self.coded + LIST_ARRAYS * self.listed + BUDGET_ARRAYS * bool(self.budget)
+                )
                 if name in self.file or name.startswith(("id_", "column_")) or name in needed:
                     self.array(name)
             except StorageError as error:
                 found.append(str(error))
+        if self.budget:
+            return found
         for at in range(0, len(self.elements), ROWS):
             if not np.isfinite(self.elements[at : at + ROWS]).all():
                 return [*found, str(self.not_finite())]
@@ -220,7 +326,7 @@ class Segment:
     @property
     def lane_rows(self) -> NDArray[np.int32]:
         """Row of each lane; rows in order, those without elements too, when the segment has no codes."""
-        if self.coded:
+        if self.coded or self.budget:
             return self.array("lane_rows")
         return np.where(self.counts > 0, np.arange(len(self)), -1).astype(np.int32)
 
@@ -278,7 +384,12 @@ class Segment:
 
     def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the elements of rows."""
-        return self.elements_with(rows)[ragged(self.offsets, rows)]
+        if not self.budget:
+            return self.elements_with(rows)[ragged(self.offsets, rows)]
+        out = np.empty((int(self.counts[rows].sum()), self.shape.dim), np.float32)
+        for places, codes in self._by_size(rows):
+            out[places] = self.codec.decode(codes)
+        return out
 
     def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return codes and scales of set vectors."""
@@ -299,10 +410,17 @@ class Segment:
         return self.rows_of("set_codes" if sets and sets.bits == 1 else "set_rows", rows, rows + 1)
 
 
+def _encoded(codec: BudgetCodec, elements: NDArray[Any], items: int) -> NDArray[np.uint8]:
+    count = len(elements) // items
+    return codec.encode(elements, element_bytes(codec.budget, count, codec.dim)).reshape(items, count, -1)
+
+
 CHUNK = 8192  # items handled at once
 SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
 
 Source = Batch | Segment
+# elements, where those of each row begin, rows, and the query in the elements' space
+Comparable = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64], Query]
 Part = tuple[Source, NDArray[np.int64]]
 Piece = tuple[int, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, their places in the chunk
 Cut = tuple[NDArray[np.int64], NDArray[Any]]  # where each row's members begin, and the members of all rows
@@ -317,7 +435,8 @@ def write_segment(
 ) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
-    It has inverted lists if ``lists`` says so.
+    It has inverted lists if ``lists`` says so. Budget codes are those of a batch's codec, else of
+    the one that most elements have.
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
     """
     rows = _Rows(parts)
@@ -327,10 +446,16 @@ def write_segment(
         writer.array("offsets", np.int64, (), [rows.offsets])
         rows.write_ids(writer)
         info["columns"] = rows.write_columns(writer)
-        coded = len(rows.seq) >= SMALLEST_CODED
+        if shape.bytes_per_item:
+            first, segments = parts[0][0], [source for source, _ in parts if isinstance(source, Segment)]
+            codec = first.codec if isinstance(first, Batch) else chosen_codec(segments)
+            assert codec is not None
+            rows.write_budget_codes(writer, codec)
+        coded = len(rows.seq) >= SMALLEST_CODED and not shape.bytes_per_item
         given = rows.in_memory if coded else None
         codes = None if given is None else ElementCodes(given, rows.offsets)
-        writer.array("elements", shape.precision, (shape.dim,), rows.elements())
+        if not shape.bytes_per_item:
+            writer.array("elements", shape.precision, (shape.dim,), rows.elements())
         if coded:
             stored = writer.read_back("elements")
             codes = codes or ElementCodes(stored, rows.offsets)
@@ -340,6 +465,28 @@ def write_segment(
         if shape.sets is not None:
             info.update(write_sets(writer, rows.sets(shape.sets), shape.sets))
         return writer.finish(info)
+
+
+def with_codec(batch: Batch, segments: Sequence[Segment], shape: Shape) -> Batch:
+    """Return new rows with the codec of an index, or one made for them; none where elements are floats."""
+    if not shape.bytes_per_item:
+        return batch
+    found = chosen_codec(segments)
+    is_few = batch.stored or len(batch.elements) < FIT_FROM * shape.dim
+    if found is None or not (found.is_fitted or is_few):
+        found = BudgetCodec.fit(shape.bytes_per_item, batch.elements)
+    return replace(batch, codec=found)
+
+
+def chosen_codec(segments: Sequence[Segment]) -> BudgetCodec | None:
+    """Return the codec of most elements, one that was made from vectors if there is any."""
+    elements: dict[int, int] = {}
+    codecs = {segment.codec.fingerprint: segment.codec for segment in segments}
+    for segment in segments:
+        name = segment.codec.fingerprint
+        elements[name] = elements.get(name, 0) + int(segment.offsets[-1])
+    names = sorted(elements, key=lambda name: (codecs[name].is_fitted, elements[name], name))
+    return codecs[names[-1]] if names else None
 
 
 class _Rows:
@@ -390,6 +537,35 @@ class _Rows:
             writer.array(f"column_{i}_values", np.int64, (), [column.offsets])
             writer.array(f"column_{i}_texts", np.uint8, (), [column.texts])
         return names
+
+    def write_budget_codes(self, writer: SegmentFileWriter, codec: BudgetCodec) -> None:
+        """Write a codec, and the codes of all elements: by the items' number of elements, then in order."""
+        counts = np.diff(self.offsets)
+        order = np.argsort(counts, kind="stable")
+        order = order[counts[order] > 0]
+        elements, first, items = np.unique(counts[order], return_index=True, return_counts=True)
+        sizes = [element_bytes(codec.budget, count, codec.dim) for count in elements.tolist()]
+        ends = np.cumsum(elements * items * np.array(sizes, np.int64))
+        starts = np.concatenate([[0], ends])[: len(elements)]
+
+        def codes() -> Iterator[NDArray[np.uint8]]:
+            for count, size, at, end in zip(
+                elements.tolist(), sizes, first.tolist(), (first + items).tolist(), strict=True
+            ):
+                step = max(1, CHUNK // count)
+                for places in (order[i : min(i + step, end)] for i in range(at, end, step)):
+                    out = np.empty((len(places), count, size), np.uint8)
+                    which = self._which[places]
+                    for i in np.unique(which).tolist():
+                        out[which == i] = self._sources[i].codes_of(self._row[places[which == i]], codec)
+                    yield out.reshape(-1)
+
+        writer.array("budget_axes", np.float32, (codec.dim,), [codec.axes])
+        writer.array("budget_factors", np.float32, (), [codec.factors])
+        writer.array("budget_starts", np.int32, (), [codec.starts])
+        writer.array("budget_runs", np.int64, (3,), [np.stack([elements, first, starts], axis=1)])
+        writer.array("lane_rows", np.int32, (), [order, np.full(-len(order) % LANES, -1)])
+        writer.array("budget_codes", np.uint8, (), codes())
 
     @property
     def in_memory(self) -> NDArray[Any] | None:

@@ -39,7 +39,8 @@ def stats_of(reader: IndexReader) -> Stats:
     return Stats(
         items=items, elements=elements, segments=segments, deleted=deleted,
         bytes_by_file=reader.file_sizes(), dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
-        set_dim=sets.dim, set_bits=sets.bits, kernels=backend.level(),
+        set_dim=sets.dim, set_bits=sets.bits, budget=shape.bytes_per_item,
+        over_budget=reader.snapshot().over_budget(), kernels=backend.level(),
     )  # fmt: skip
 
 
@@ -98,6 +99,7 @@ class SetIndex:
         set_dim: int | None = None,
         set_bits: int = 32,
         set_logistic: tuple[float, float] | Logistic | None = None,
+        bytes_per_item: int | None = None,
     ) -> SetIndex:
         """Make a new, empty index in the folder ``path`` and open it for writing.
 
@@ -119,10 +121,17 @@ class SetIndex:
             passes to `add`; ``set_bits`` also applies to ``"mean"``.
         set_logistic
             (w, b) for set vectors; the head's own by default.
+        bytes_per_item
+            Keep each item's elements in so many bytes, 16 to 65,536, instead of as floats: they share them,
+            and an element has two bytes at least. Elements must have unit length, ``dim`` is 1,024 at most,
+            and set vectors are kept only if ``head`` or ``set_dim`` asks for them. The codes are made for
+            vectors like those of the first `add` that has eight for each dimension: let it be a large one.
         """
         root = Path(path)
-        made = chosen_head(head, dim, set_dim, set_bits)
-        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
+        made = chosen_head(head, dim, set_dim, set_bits, bytes_per_item)
+        settings = Settings.new(
+            dim, precision, logistic, made, set_dim, set_bits, set_logistic, bytes_per_item
+        )
         with storage_errors(root, "cannot create an index: "):
             create_files(root, settings.meta())
             return cls(root, read_only=False, head=made)
@@ -163,7 +172,7 @@ class SetIndex:
             return cls.create(root, dim, **options)
         index = cls.open(root, head=options.get("head"))
         for name, value in {"dim": dim, **options}.items():
-            if name not in ("dim", "precision", "logistic"):
+            if name not in ("dim", "precision", "logistic", "bytes_per_item"):
                 continue
             found = index.logistic if name == "logistic" else getattr(index.shape, name)
             if found not in (value, Logistic(*value) if isinstance(value, tuple) else value):

@@ -80,11 +80,15 @@ class SetSpec:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Dimension and precision of the elements, and the set vectors beside them if any."""
+    """Dimension and precision of the elements, and the set vectors beside them if any.
+
+    With ``bytes_per_item`` above 0 elements are kept as budget codes of so many bytes in all, not as floats.
+    """
 
     dim: int
     precision: str
     sets: SetSpec | None
+    bytes_per_item: int = 0
 
 
 class IndexOptions(TypedDict, total=False):
@@ -96,10 +100,13 @@ class IndexOptions(TypedDict, total=False):
     set_dim: int | None
     set_bits: int
     set_logistic: tuple[float, float] | Logistic | None
+    bytes_per_item: int | None
 
 
 PRECISIONS = ("float32", "float16")
 MAX_DIM = 4096
+BUDGETS = (16, 1 << 16)  # bytes of an item
+MAX_CODED_DIM = 1024  # with budget codes: their axes are part of every segment
 LARGEST_SET_DIM = 1 << 20  # of a head; the caller's own set vectors have up to `MAX_DIM`
 GIVEN = "given"  # the name of set vectors that the caller makes
 
@@ -122,13 +129,17 @@ class Settings:
         set_dim: int | None,
         set_bits: int,
         set_logistic: tuple[float, float] | Logistic | None,
+        bytes_per_item: int | None = None,
     ) -> Settings:
         """Return checked settings; `setnet.engine.SetIndex.create` says what each means."""
         sets = spec_of(head) if head else None
         if head is None and set_dim is not None:
             sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
         of_sets = _as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
-        return cls(_checked(Shape(dim, precision, sets)), _as_logistic(logistic), of_sets)
+        if bytes_per_item is not None:
+            whole("bytes_per_item", bytes_per_item, *BUDGETS)
+        shape = _checked(Shape(dim, precision, sets, bytes_per_item or 0))
+        return cls(shape, _as_logistic(logistic), of_sets)
 
     def with_given_sets(self, dim: int) -> Settings:
         """Return the same settings for set vectors of dimension ``dim`` that the caller makes."""
@@ -144,6 +155,7 @@ class Settings:
             "precision": self.shape.precision,
             "logistic": [self.logistic.w, self.logistic.b],
             "sets": asdict(sets) if sets else None,
+            "bytes_per_item": self.shape.bytes_per_item,
             "set_logistic": [self.set_logistic.w, self.set_logistic.b],
         }
 
@@ -152,7 +164,7 @@ class Settings:
         """Return settings read from the catalogue or the commit log, trusting nothing in them."""
         try:
             sets = None if stored["sets"] is None else SetSpec(**stored["sets"])
-            shape = _checked(Shape(stored["dim"], stored["precision"], sets))
+            shape = _checked(Shape(stored["dim"], stored["precision"], sets, stored["bytes_per_item"]))
             return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
         except (AttributeError, KeyError, TypeError, OverflowError, InvalidInputError) as error:
             raise StorageError(f"the index's settings are damaged: {error!r}") from None
@@ -176,7 +188,9 @@ def _checked(shape: Shape) -> Shape:
         codec.row_bytes(sets.dim, whole("set_bits", sets.bits, 1, 32))
         if not (isinstance(sets.name, str) and isinstance(sets.fingerprint, str)):
             raise InvalidInputError(f"{sets.name!r} and {sets.fingerprint!r} are no name and fingerprint")
-    dim = whole("dim", shape.dim, 1, MAX_DIM)
+    if shape.bytes_per_item:
+        whole("bytes_per_item", shape.bytes_per_item, *BUDGETS)
+    dim = whole("dim", shape.dim, 1, MAX_CODED_DIM if shape.bytes_per_item else MAX_DIM)
     return replace(shape, dim=dim)
 
 
@@ -192,13 +206,17 @@ def _as_logistic(value: tuple[float, float] | Logistic) -> Logistic:
 
 
 def chosen_head(
-    head: Aggregator | str | None, dim: int, set_dim: int | None, set_bits: int
+    head: Aggregator | str | None,
+    dim: int,
+    set_dim: int | None,
+    set_bits: int,
+    bytes_per_item: int | None = None,
 ) -> Aggregator | None:
     """Return what makes the set vectors of a new index; None when nobody does or the caller will."""
     whole("dim", dim, 1, MAX_DIM)
     codec.row_bytes(dim, set_bits)
     if head is None:
-        return Mean(dim, bits=set_bits) if set_dim is None else None
+        return Mean(dim, bits=set_bits) if set_dim is None and bytes_per_item is None else None
     made = head_named(head, dim, set_bits) if isinstance(head, str) else head
     if made is not None and made.element_dim not in (None, dim):
         raise InvalidInputError(

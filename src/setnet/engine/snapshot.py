@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.budget import LEAST_BYTES
 from setnet.engine.catalog import Catalog, ListedSegment
 from setnet.engine.conditions import conditions_of
 from setnet.engine.files import segment_path
@@ -150,6 +151,12 @@ class Snapshot:
         listed = sum(len(segment) for segment in self.segments if segment.listed)
         return sum(map(len, self.segments)), listed
 
+    def over_budget(self) -> int:
+        """Return how many living items have more elements than their bytes hold."""
+        most = self.shape.bytes_per_item // LEAST_BYTES
+        counts = (segment.counts[self.alive(s)] for s, segment in enumerate(self.segments))
+        return sum(int(np.count_nonzero(count > most)) for count in counts) if most else 0
+
     def set_norms(self) -> tuple[float, float]:
         """Return the largest norms of a set vector's residual and code, in units of their scale."""
         found = [s.file.info["set_norms"] for s in self.segments if "set_norms" in s.file.info]
@@ -172,8 +179,10 @@ class Snapshot:
             mine = wanted[(wanted >= start[s]) & (wanted < start[s + 1])] - start[s]
             ends = np.cumsum(sizes[s])
             row = np.searchsorted(ends, mine, side="right")
-            place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
-            found.append(segment.rows_of("elements", place, place + 1)[place].astype(np.float32))
+            rows, which = np.unique(alive[s][row], return_inverse=True)
+            place = np.cumsum(segment.counts[rows]) - segment.counts[rows]
+            place = place[which] + mine - (ends - sizes[s])[row]
+            found.append(segment.elements_of(rows)[place].astype(np.float32))
         return np.concatenate(found)
 
     def items(self) -> Iterator[Item]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from setnet.engine.files import (
 from setnet.engine.kernels.backend import threads
 from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
-from setnet.engine.segment import Batch, Part, Segment, write_segment
+from setnet.engine.segment import Batch, Part, Segment, with_codec, write_segment
 from setnet.engine.segment_file import AbandonedError
 from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
 from setnet.engine.snapshot import Snapshot
@@ -43,6 +43,7 @@ from setnet.system import FileLock, sync_folder
 
 ID_LIMIT = 512  # bytes
 MOST_ELEMENTS = 2**31 - 1  # of one item
+UNIT = 0.01  # by how much the length of an element may differ from 1 where codes are made for unit vectors
 CHECKED_AT_ONCE = 65536  # rows: keeps temporaries small
 
 
@@ -153,7 +154,19 @@ def _elements(elements: ArrayLike, shape: Shape, expected: int) -> NDArray[Any]:
         if not _are_good_halves(part):
             name = partial(_element, at, shape.precision)
             check_vectors(part.astype(np.float32, copy=False), shape.dim, name)
+        if shape.bytes_per_item:
+            _check_lengths(part, partial(_element, at, shape.precision))
     return rows
+
+
+def _check_lengths(rows: NDArray[Any], name: Callable[[int], str]) -> None:
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float32))
+    worst = int(np.abs(length - 1).argmax())
+    if abs(length[worst] - 1) > UNIT:
+        raise InvalidInputError(
+            f"{name(worst)} has length {length[worst]:.3g}: an index with bytes_per_item holds vectors of "
+            "unit length, divide each by its norm"
+        )
 
 
 def _element(first: int, precision: str, row: int) -> str:
@@ -330,7 +343,7 @@ class Writer:
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
             change["deleted"] = self._bury(snapshot, replaced)
-            parts = [(batch, np.arange(len(seq)))]
+            parts = [(with_codec(batch, snapshot.segments, snapshot.shape), np.arange(len(seq)))]
             number = self._free_number()
             self._enter(number, parts, write_segment(segment_path(self.root, number), parts, snapshot.shape))
             change["added"] = [number]
@@ -585,7 +598,8 @@ class IndexEditor:
             codes, scales = (np.concatenate(of_sets) for of_sets in zip(*sets, strict=True))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
             columns = columns_of(details)
-            batch = Batch(ids, np.empty(len(ids), np.int64), sizes, offsets, elements, columns, codes, scales)
+            seq = np.empty(len(ids), np.int64)
+            batch = Batch(ids, seq, sizes, offsets, elements, columns, codes, scales, stored=parts)
             self.writer.add(batch, snapshot)
             self._merge_small()
 

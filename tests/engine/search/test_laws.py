@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet import SetIndex
 from setnet.engine import Hit, scan
 from setnet.engine import segment as segment_writer
-from setnet.engine.query import KnownPair, Scoring
+from setnet.engine.query import KnownPair, Query, Scoring
 from setnet.heads.logistic import Logistic
 
 DIM, ITEMS, PLACES = 40, 420, ("Rome", "Oslo", "Lima")
@@ -27,7 +27,7 @@ CLOSE = 1e-9  # similarities and scores nearer than this may fall on either side
 class Collection:
     """What the index holds, as plain Python."""
 
-    elements: dict[str, NDArray[np.float32]]
+    elements: dict[str, NDArray[Any]]
     attributes: dict[str, dict[str, Any]]
     people: NDArray[np.float32]
     alive: set[str] = field(default_factory=set)
@@ -37,8 +37,10 @@ def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True), np.float32)
 
 
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SetIndex, Collection]]:
+@pytest.fixture(scope="module", params=[None, 60], ids=["floats", "budget codes"])
+def collection(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[SetIndex, Collection]]:
     """Segments with codes and without, wide items, empty ones, replaced ones and deleted ones."""
     rng = np.random.default_rng(5)
     people = unit(rng.normal(size=(25, DIM)) + 0.3)  # not all directions are alike
@@ -46,7 +48,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SetIn
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment_writer, "SMALLEST_CODED", 40)
         path = tmp_path_factory.mktemp("laws") / "i"
-        with SetIndex.create(path, DIM, logistic=(LOGISTIC.w, LOGISTIC.b)) as index:
+        more: dict[str, Any] = {"bytes_per_item": request.param, "head": "mean"}
+        with SetIndex.create(path, DIM, logistic=(LOGISTIC.w, LOGISTIC.b), **more) as index:
             for first, last in ((0, 300), (300, 320), (320, ITEMS), (100, 160)):  # the last ones are replaced
                 names = [f"item {i}" for i in range(first, last)]
                 counts = rng.integers(0, 5, len(names))
@@ -68,7 +71,20 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SetIn
             index.delete(gone)
         held.alive = set(held.elements) - set(gone)
         with SetIndex.open(path, read_only=True) as index:
+            if request.param:
+                held.elements |= decoded(index)
             yield index, held
+
+
+def decoded(index: SetIndex) -> dict[str, NDArray[np.float64]]:
+    """Return what budget codes stand for, in float64: `SetIndex.elements` rounds it."""
+    found = dict[str, NDArray[np.float64]]()
+    for segment in index._reader.snapshot().segments:
+        rows, axes = np.arange(len(segment)), segment.codec.axes.astype(np.float64)
+        coordinates, *_ = segment.comparable(rows, Query.of(axes[:1], DIM, LOGISTIC))
+        vectors = coordinates[:, :-1] / axes[1] @ axes[3:] + axes[0]
+        found |= dict(zip(segment.ids_of(rows), np.split(vectors, segment.offsets[1:-1]), strict=True))
+    return found
 
 
 @dataclass(frozen=True)

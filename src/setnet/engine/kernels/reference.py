@@ -179,6 +179,35 @@ def _bounded(w: float, best: NDArray[Any], threshold: float, inflate: float) -> 
     return _sigmoid(w * (best - threshold) + inflate) if w else np.maximum(best, 0)
 
 
+def scan_budget(
+    codes: NDArray[np.uint8], runs: NDArray[np.int64], lanes: int, tables: NDArray[np.float32],
+    terms: NDArray[np.float32], w: float, threshold: float, inflate: float, owner: NDArray[np.int64],
+    blocks: NDArray[np.int64], bounds: NDArray[np.float32], offset: int, apart: int, least: bool = False,
+) -> None:  # fmt: skip
+    """Write the bounds of all lanes of blocks, as `scan` does, from budget codes.
+
+    A run has its first lane, the elements of each of its items, the bytes of each element, where the codes
+    of its items begin, and where the tables of its bytes do: 256 entries each, for all rows of the query.
+    """
+    queries, stride = int(owner.max()) + 1, -(-len(owner) // 4) * 4
+    out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
+    belongs = (owner[:, None] == np.arange(queries)) * terms[WEIGHT][:, None]
+    ends = [*runs[1:, 0].tolist(), lanes]
+    wanted = (blocks[:, None] * LANES + np.arange(LANES)).reshape(-1)
+    for (first, elements, size, start, table), end in zip(runs.tolist(), ends, strict=True):
+        mine = wanted[(wanted >= first) & (wanted < end)]
+        stored = codes[start : start + (end - first) * elements * size].reshape(-1, elements, size)
+        entries = tables[table : table + size * 256 * stride].reshape(size, 256, stride)
+        sums = entries[np.arange(size), stored[mine - first]].sum(axis=2)[..., : len(owner)]
+        if least:
+            above = sums + terms[SHIFT] - terms[LEAST]
+            for q in range(queries):
+                out[q, mine] = above[:, :, owner == q].max(axis=2).min(axis=1)
+            continue
+        best = sums.max(axis=1) + terms[SHIFT]
+        out[:, mine] = (_bounded(w, best, threshold, inflate) @ belongs).T
+
+
 def from_upper(stored: NDArray[np.uint16]) -> NDArray[np.float32]:
     """Return numbers of which the upper halves are stored."""
     return (stored.astype(np.uint32) << 16).view(np.float32)

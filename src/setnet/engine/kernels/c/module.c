@@ -2,6 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "budget.h"
 #include "checksum.h"
 #include "kernels.h"
 #include "linkage.h"
@@ -59,6 +60,49 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes), PyBuffer_Release(&start), PyBuffer_Release(&terms);
   PyBuffer_Release(&owner), PyBuffer_Release(&blocks), PyBuffer_Release(&bounds);
   if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* Whether runs of items lie one after another in codes, and have tables. */
+static int are_runs(const BudgetCodes *c, int64_t codes, int64_t tables) {
+  int fits = c->count > 0 && c->runs[0].lane == 0 && c->stride > 0;
+  for (int64_t i = 0; fits && i < c->count; i++) {
+    const Run *run = c->runs + i;
+    const int64_t items = (i + 1 < c->count ? run[1].lane : c->lanes) - run->lane;
+    fits = items >= 0 && run->elements > 0 && run->bytes > 0 && run->code >= 0 && run->table >= 0 &&
+           run->code <= codes && items <= (codes - run->code) / run->bytes / run->elements &&
+           run->table + run->bytes * 256 * c->stride <= tables;
+  }
+  return fits;
+}
+
+static PyObject *py_scan_budget(PyObject *self, PyObject *args) {
+  int least = 0, failed = 0;
+  Py_buffer codes, runs, tables, terms, owner, blocks, bounds;
+  long long lanes, offset, apart;
+  double w, threshold, inflate;
+  if (!PyArg_ParseTuple(args, "y*y*Ly*y*dddy*y*w*LL|p", &codes, &runs, &lanes, &tables, &terms, &w, &threshold,
+                        &inflate, &owner, &blocks, &bounds, &offset, &apart, &least))
+    return NULL;
+  const int64_t rows = owner.len / 8, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
+  const float *term = terms.buf;
+  const BudgetCodes c = {codes.buf, runs.buf, runs.len / sizeof(Run), lanes, tables.buf, (rows + 3) / 4 * 4};
+  Query q = {rows, 0, 0, 0, 0, 0, term + SHIFT * rows, term + WEIGHT * rows, 0, 0, term + LEAST * rows,
+             owner.buf, (float)w, (float)threshold, (float)inflate};
+  int fits = terms.len / 4 == TERMS * rows && offset >= 0 && are_runs(&c, codes.len, tables.len / 4);
+  for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
+  for (int64_t i = 0; fits && i < n; i++) fits = block[i] >= 0 && offset + (block[i] + 1) * LANES <= apart;
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "scan_budget: arrays that do not fit each other");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed =
+        scan_budget(&c, &q, block, n, (float *)bounds.buf + offset, apart, least);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&codes), PyBuffer_Release(&runs), PyBuffer_Release(&tables), PyBuffer_Release(&terms);
+  PyBuffer_Release(&owner), PyBuffer_Release(&blocks), PyBuffer_Release(&bounds);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
   Py_RETURN_NONE;
 }
 
@@ -355,6 +399,7 @@ static PyMethodDef METHODS[] = {
     {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
     {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
+    {"scan_budget", py_scan_budget, METH_VARARGS, "The same from budget codes."},
     {"search_lists", py_search_lists, METH_VARARGS, "Items with the most promising elements, by inverted lists."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"unwatch", py_unwatch, METH_O, "Forget a map, before it is unmapped."},

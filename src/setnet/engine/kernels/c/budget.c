@@ -1,0 +1,75 @@
+#include "budget.h"
+
+#include <stdlib.h>
+
+#include "scan.h"
+
+typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The similarities of an element to all rows of a query. */
+static inline void look_up(const uint8_t *code, int64_t bytes, const float *table, int64_t stride, float *sums) {
+  for (int64_t r = 0; r < stride; r += 4, table += 4) {
+    float4 even = {0}, odd = {0}; /* two sums, so that an addition need not wait for the one before */
+    const float *t = table;
+    int64_t i = 0;
+    for (; i + 2 <= bytes; i += 2, t += 2 * 256 * stride) {
+      even += *(const float4 *)(t + code[i] * stride);
+      odd += *(const float4 *)(t + (256 + code[i + 1]) * stride);
+    }
+    if (i < bytes) even += *(const float4 *)(t + code[i] * stride);
+    *(float4 *)(sums + r) = even + odd;
+  }
+}
+
+/* The best similarity of an item's elements to each row. */
+static void best_of(const BudgetCodes *c, const Run *run, const uint8_t *code, const Query *q, float *sums, float *best) {
+  for (int64_t p = 0; p < q->rows; p++) best[p] = -INFINITY;
+  for (int64_t e = 0; e < run->elements; e++, code += run->bytes) {
+    look_up(code, run->bytes, c->tables + run->table, c->stride, sums);
+    for (int64_t p = 0; p < q->rows; p++)
+      if (sums[p] > best[p]) best[p] = sums[p];
+  }
+}
+
+/* By how much the least similar element reaches the least similarity of some row of each query. */
+static void least_of(const BudgetCodes *c, const Run *run, const uint8_t *code, const Query *q, float *sums, float *out,
+                     int64_t apart) {
+  for (int64_t p = 0; p < q->rows; p = query_end(q, p)) out[owner_of(q, p) * apart] = INFINITY;
+  for (int64_t e = 0; e < run->elements; e++, code += run->bytes) {
+    look_up(code, run->bytes, c->tables + run->table, c->stride, sums);
+    for (int64_t p = 0, end; p < q->rows; p = end) {
+      float most = -INFINITY, *least = out + owner_of(q, p) * apart;
+      for (end = query_end(q, p); p < end; p++) {
+        const float above = sums[p] + q->shift[p] - q->least[p];
+        if (above > most) most = above;
+      }
+      if (most < *least) *least = most;
+    }
+  }
+}
+
+int scan_budget(const BudgetCodes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds, int64_t apart,
+                int least) {
+  float *sums = malloc(sizeof(float) * (size_t)(2 * c->stride + 1)), *best = sums + c->stride;
+  const Run *run = c->runs;
+  if (!sums) return -1;
+  for (int64_t b = 0; b < n; b++)
+    for (int64_t lane = blocks[b] * LANES; lane < (blocks[b] + 1) * LANES && lane < c->lanes; lane++) {
+      while (run > c->runs && lane < run->lane) run--;
+      while (run + 1 < c->runs + c->count && lane >= run[1].lane) run++;
+      const uint8_t *code = c->codes + run->code + (lane - run->lane) * run->elements * run->bytes;
+      float *out = bounds + lane;
+      if (least) {
+        least_of(c, run, code, q, sums, out, apart);
+        continue;
+      }
+      best_of(c, run, code, q, sums, best);
+      for (int64_t p = 0; p < q->rows; p++) {
+        float *bound = out + owner_of(q, p) * apart;
+        const float share = q->weight[p] * probability(best[p] + q->shift[p], q->w, q->threshold, q->inflate);
+        *bound = is_first(q, p) ? share : *bound + share;
+      }
+    }
+  free(sums);
+  return 0;
+}
