@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from setnet import system
 from tests.support.command_line import setnet
 
 REPOSITORY = Path(__file__).parents[1]
@@ -208,3 +210,27 @@ def test_every_example_of_the_page_runs(page: Path, home: Path, request: pytest.
         if IMMICH in text:
             replaced[IMMICH] = immich_server(request.getfixturevalue("uri"))
         run_fences(page, home, replaced)
+
+
+def test_a_photo_becomes_a_hit_by_the_files_that_the_architecture_names(album: Path, tmp_path: Path) -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    walk = text[text.index("**In:**") : text.index("## The packages")]
+    named = {name for name in re.findall(r"`(\w+/\w+\.py)`", walk) if not name.startswith("web/")}
+    assert len(re.findall(r"^\d+\. `", walk, re.MULTILINE)) == 10
+    source = f"{Path(system.__file__).parent}/"
+    crossed: set[str] = set()
+
+    def note(frame: Any, *_: object) -> None:
+        crossed.add(frame.f_code.co_filename)
+
+    photo = str(album / "Photos/2016/beach.jpg")
+    calls = [("index", photo, "--workers", "0"), ("search", str(album / "ben.jpg"), "--json")]
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        done = [setnet(tmp_path / "library", *call) for call in calls]
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert photo in done[-1].stdout
+    assert named - {file.removeprefix(source) for file in crossed} == set()
