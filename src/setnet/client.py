@@ -92,7 +92,7 @@ class People(Answer):
 
 
 class Face(Answer):
-    """A face: one of an upload has an `id`, one of a photo the saved person it looks like."""
+    """A face, with the saved person it looks like; one of an upload has an `id`."""
 
     box: Corners
     score: float | None = None
@@ -150,6 +150,9 @@ class Photo(Answer):
     ]
     note: Annotated[str | None, Field(description="What could not be read of the file")]
     external_id: Annotated[str | None, Field(description="The id that another program gave it")]
+    colour: Annotated[
+        str | None, Field(description="Its mean, as #a1b2c3, to show until its picture is there")
+    ]
     faces: list[Face]
     tags: Annotated[list[PhotoTag], Field(description="Of a photo asked for by its id")] = []
 

@@ -21,6 +21,7 @@ from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.library import Library
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask, faces_in, faces_to_arrays
 from setnet.sandbox import Limits, Message
+from setnet.sandbox.messages import as_bytes
 
 SETTINGS = FaceSettings()
 DIM = 128
@@ -128,10 +129,12 @@ def a_reply(**changes: object) -> Message:
         "taken": 0.0,
         "width": 20,
         "height": 10,
+        "colour": 0x808080,
         "detect_seconds": 0.1,
         "describe_seconds": 0.1,
     }
-    arrays: dict[str, Any] = {"hash": np.zeros(16, np.uint8)} | faces_to_arrays([a_face()], DIM)
+    arrays: dict[str, Any] = {"hash": np.zeros(16, np.uint8), "thumbnail": as_bytes(b"\xff\xd8\xff")}
+    arrays |= faces_to_arrays([a_face()], DIM)
     for name, value in changes.items():
         (arrays if name in arrays else fields)[name] = value
     return Message("done", fields, arrays)
@@ -158,6 +161,8 @@ def a_face() -> Face:
         ("height", 2.5),
         ("detect_seconds", -1.0),
         ("hash", np.zeros(15, np.uint8)),
+        ("thumbnail", as_bytes(b"<svg>")),
+        ("colour", 1 << 24),
         ("boxes", np.zeros((1, 3))),
         ("boxes", np.full((1, 4), np.nan)),
         ("landmarks", np.zeros((2, 5, 2), np.float32)),

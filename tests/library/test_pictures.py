@@ -14,7 +14,7 @@ def test_a_photo_that_breaks_loses_its_thumbnail(library: Library, photos: Path)
     library.photos.thumbnail(photo.id)
     photo.path.write_bytes(b"no photo any more")
     library.index(workers=0)
-    assert list((library.path / "thumbnails").glob("*/*")) == []
+    assert list((library.path / "thumbnails").glob(f"*/{photo.id}-*")) == []
 
 
 def test_thumbnails_are_upright_small_and_made_once(library: Library, photos: Path, tmp_path: Path) -> None:
@@ -35,4 +35,4 @@ def test_thumbnails_are_upright_small_and_made_once(library: Library, photos: Pa
     with pytest.raises(InvalidInputError, match="16 to 4096"):
         library.photos.thumbnail(photo.id, 5000)
     library.index(workers=0, prune=True)
-    assert list((library.path / "thumbnails").glob("*/*")) == []
+    assert list((library.path / "thumbnails").glob(f"*/{photo.id}-*")) == []

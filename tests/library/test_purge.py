@@ -58,7 +58,7 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
     library.close()  # SQLite's log goes with the last connection
     assert not anywhere(library.path, secret.tobytes())
     assert not anywhere(library.path, b"pair.jpg")
-    assert not list((library.path / "thumbnails").glob("*/*"))
+    assert not list((library.path / "thumbnails").glob(f"*/{pair.id}-*"))
 
 
 def test_examples_of_people_are_forgotten_with_their_photo(library: Library, photos: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
 
     monkeypatch.setattr(purge, "delete_photos", asked_for_meanwhile)
     library.forget([photo.path])
-    assert list((library.path / "thumbnails").glob("*/*")) == []
+    assert list((library.path / "thumbnails").glob(f"*/{photo.id}-*")) == []
 
 
 KILLED = """

@@ -279,15 +279,16 @@ def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
 ) -> None:
     drawing = state_of(own).drawing
     first, second, *_ = (photo["id"] for photo in own.get(f"{API}/photos").json()["photos"])
-    assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
+    size = "size=640"  # none that was made while indexing
+    assert own.get(f"{API}/photos/{first}/thumbnail?{size}").status_code == 200
     with monkeypatch.context() as patch:
         for process in drawing._pool._calls:
             os.kill(process._process.pid, signal.SIGSTOP)
             patch.setattr(process, "_limits", Limits(seconds=0.01))  # a stopped process never answers
-        answer = own.get(f"{API}/photos/{second}/thumbnail")
+        answer = own.get(f"{API}/photos/{second}/thumbnail?{size}")
     assert answer.status_code == 404
     assert "took longer" in answer.json()["detail"]
-    assert own.get(f"{API}/photos/{second}/thumbnail").status_code == 200
+    assert own.get(f"{API}/photos/{second}/thumbnail?{size}").status_code == 200
 
 
 def test_a_file_whose_reader_went_away_at_once_is_closed(made: Any) -> None:

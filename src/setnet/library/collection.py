@@ -60,7 +60,7 @@ _LANDMARKS = 40  # bytes
 _COLUMNS = {
     "items": {
         **dict.fromkeys(("root", "path", "hash", "video", "sprite"), "binary"),
-        **dict.fromkeys(("size", "mtime_ns", "width", "height"), "int64"),
+        **dict.fromkeys(("size", "mtime_ns", "width", "height", "colour"), "int64"),
         **dict.fromkeys(("taken", "start", "stop", "best"), "double"),
         **dict.fromkeys(("id", "taken_from", "reason", "note"), "string"),
     },

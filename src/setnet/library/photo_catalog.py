@@ -67,7 +67,7 @@ class PhotoCatalog:
                 faces[photo].append(StoredFace(*face))
             for row in db.execute(
                 "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video, "
-                "taken_from, note, external FROM photos LEFT JOIN shots USING (id) "
+                "taken_from, note, external, colour FROM photos LEFT JOIN shots USING (id) "
                 f"LEFT JOIN photo_facts USING (id) WHERE photos.id IN {_AMONG} AND state = 'ready'",
                 (numbers,),
             ).fetchall():

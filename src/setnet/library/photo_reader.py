@@ -53,8 +53,9 @@ class PhotoResult:
     `reason` says why it could not be used, `is_known` that its content is one of the task's known ones;
     `moved_from` is the stored photo that is at this path now. The result of a video has its `shots`, which
     are results by themselves, with a path of their own, `video`, the hash of its content, and `sprite`,
-    a JPEG to be kept; `note` says what is missing of it. `taken_from` says where the time `taken` is from,
-    if not from the camera: `name`, `file`, or `none` for no time at all.
+    a JPEG to be kept, as is the `thumbnail` of a photo; `colour` is its mean. `note` says what is missing of
+    the file. `taken_from` says where the time `taken` is from, if not from the camera: `name`, `file`, or
+    `none` for no time at all.
     """
 
     path: bytes
@@ -75,6 +76,8 @@ class PhotoResult:
     best: float = 0.0
     video: bytes = b""
     sprite: bytes = b""
+    thumbnail: bytes = b""
+    colour: int | None = None
     shots: tuple[PhotoResult, ...] = ()
     note: str | None = None
     detect_seconds: float = 0.0
@@ -217,11 +220,15 @@ def _read(
         return Message("done", fields | {"is_known": True}, arrays)
     from setnet.faces import StageTimes, extract_faces, load_descriptor, open_photo
     from setnet.library.photos import taken_number
+    from setnet.library.pictures import THUMBNAIL_SIDE, jpeg, mean_colour, thumbnail
 
     photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
     times = StageTimes()
     faces = extract_faces(photo, settings, times=times)
+    small = thumbnail(photo.pixels, THUMBNAIL_SIDE)
+    arrays["thumbnail"] = as_bytes(jpeg(small))
     fields |= {
+        "colour": mean_colour(small),
         "taken": taken_number(photo.taken),
         "width": photo.width,
         "height": photo.height,
@@ -272,6 +279,14 @@ def _descriptors_in(reply: Message, faces: int, dim: int) -> NDArray[np.float32]
     if (abs(norms - 1.0) > _LARGEST_NORM_ERROR).any():
         raise invalid_reply("a descriptor is not of length 1")
     return found
+
+
+def jpeg_in(reply: Message, name: str) -> bytes:
+    """Return a picture in a message; what is none is a `WorkerError`."""
+    data = reply.data(name)
+    if not data.startswith(b"\xff\xd8\xff"):
+        raise invalid_reply(f"{name} is no JPEG")
+    return data
 
 
 def reason_in(reply: Message) -> str | None:
@@ -383,6 +398,8 @@ class PhotoReader:
             note=None if reply.fields.get("note") is None else reply.text("note"),
             faces=tuple(faces),
             descriptors=descriptors if faces else None,
+            thumbnail=jpeg_in(reply, "thumbnail"),
+            colour=reply.integer("colour", 0, 0xFFFFFF),
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
             describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
         )

@@ -40,7 +40,7 @@ from setnet.library.paths import (
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_reader import PhotoResult, taken_date
 from setnet.library.photos import taken_number
-from setnet.library.pictures import cache_sprite, delete_stale
+from setnet.library.pictures import SPRITE, THUMBNAIL_SIDE, cache_picture, delete_stale
 from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
 
 MAX_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
@@ -147,8 +147,10 @@ class PhotoWriter:
             delete_photos(db, gone)
         self.drop([*gone, *(i for i, r in zip(ids, results, strict=True) if r.reason is not None)])
         for photo_id, result in zip(ids, results, strict=True):
-            if result.sprite:
-                cache_sprite(self._database.path.parent / THUMBNAILS, photo_id, result.hash, result.sprite)
+            for name, picture in ((SPRITE, result.sprite), (str(THUMBNAIL_SIDE), result.thumbnail)):
+                if picture:
+                    folder = self._database.path.parent / THUMBNAILS
+                    cache_picture(folder, str(photo_id), result.hash.hex(), name, picture)
         return ids
 
     def _descriptors(self, photo: int) -> NDArray[np.float32] | None:
@@ -198,6 +200,7 @@ class PhotoWriter:
             note=photo.note,
             width=photo.width,
             height=photo.height,
+            colour=photo.colour,
             faces=photo.faces,
             descriptors=self._index.elements(photo.id) if photo.faces else None,
         )
@@ -362,6 +365,7 @@ def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> N
         "taken": result.taken,
         "width": result.width,
         "height": result.height,
+        "colour": result.colour,
         "faces": len(result.faces),
         "state": "ready" if result.reason is None else "failed",
         "reason": result.reason,

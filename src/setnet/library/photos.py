@@ -146,6 +146,8 @@ class LibraryPhoto(NamedTuple):
         What could not be read of the file, if so.
     external_id
         The id by which another program knows the photo.
+    colour
+        The mean of its colours, as 0xrrggbb: what is shown until its picture is there.
     """
 
     id: str
@@ -163,6 +165,7 @@ class LibraryPhoto(NamedTuple):
     stored_taken_from: str | None = None
     note: str | None = None
     external_id: str | None = None
+    colour: int | None = None
 
     @property
     def taken_from(self) -> str | None:
@@ -216,6 +219,7 @@ class LibraryPhoto(NamedTuple):
             "taken_from": self.taken_from,
             "note": self.note,
             "external_id": self.external_id,
+            "colour": None if self.colour is None else f"#{self.colour:06x}",
         }
 
 

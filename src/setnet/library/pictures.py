@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from setnet.faces import Box, Photo
 
+THUMBNAIL_SIDE = 320  # of those that are made while indexing
 _FACE_SIDE = 128
 _FACE_MARGIN = 0.35
 
@@ -49,6 +50,13 @@ def thumbnail(pixels: NDArray[np.uint8], side: int) -> Image:
     image = Image.fromarray(pixels)
     image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
     return image
+
+
+def mean_colour(image: Image) -> int:
+    """Return the mean of an image's colours as 0xrrggbb."""
+    from PIL import Image
+
+    return int.from_bytes(image.resize((1, 1), Image.Resampling.BOX).tobytes(), "big")
 
 
 def jpeg(image: Image, quality: int = 85) -> bytes:
@@ -158,11 +166,6 @@ def draw_sprite(photo: LibraryPhoto) -> bytes:
 
     times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
     return make_sprite(frames_at(os.fsdecode(photo.path), times))
-
-
-def cache_sprite(folder: Path, photo_id: int, content: bytes, sprite: bytes) -> None:
-    """Put the sprite of a shot into the cache."""
-    cache_picture(folder, str(photo_id), content.hex(), SPRITE, sprite)
 
 
 def write_pictures(examples: Iterable[Example], folder: Path) -> int:

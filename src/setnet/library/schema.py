@@ -265,7 +265,7 @@ def _sum_counts(db: sqlite3.Connection, by_state: str) -> Counts:
 
 # What a photo has in each table: which column says whose a row is, and what its checksum covers.
 PHOTO_TABLES = {
-    "photos": ("{}id", "path size mtime_ns hash taken width height faces state reason stored"),
+    "photos": ("{}id", "path size mtime_ns hash taken width height colour faces state reason stored"),
     "faces": ("{}photo", "ordinal x0 y0 x1 y1 landmarks score quality"),
     "shots": ("{}id", "start stop best video"),
     "shot_faces": (f"{{}}id / {FACES}", "id at seen track"),
@@ -313,6 +313,7 @@ _PHOTOS = f"""
         taken REAL,
         width INTEGER,
         height INTEGER,
+        colour INTEGER,
         faces INTEGER NOT NULL DEFAULT 0,
         state TEXT NOT NULL CHECK (state IN ('ready', 'unread', 'failed')),
         reason TEXT,
@@ -467,7 +468,7 @@ _SUMS = """
 
 
 # Never edit a migration that was released: add one.
-FIRST_FORMAT = 4  # what the first of the migrations makes; earlier ones were never released
+FIRST_FORMAT = 5  # what the first of the migrations makes; earlier ones were never released
 MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS,)
 
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import PhotoError, WorkerError
 from setnet.library import Example, StoredFace
-from setnet.library.photo_reader import YEAR_1, YEAR_10000, faces_in
+from setnet.library.photo_reader import YEAR_1, YEAR_10000, faces_in, jpeg_in
 from setnet.library.photos import content_hash
 from setnet.sandbox import Limits, Message, Service, WorkerPool
-from setnet.sandbox.messages import as_bytes, invalid_reply
+from setnet.sandbox.messages import as_bytes
 from setnet.web.problems import too_busy
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _LONGEST_SIDE = 1 << 30
+_PICTURE = partial(jpeg_in, name="picture")
 
 
 class BoundedThreads:
@@ -122,11 +123,11 @@ class ImagePool(BoundedThreads):
         For calls in `run`, as the others.
         """
         facts = {"side": side, "at": at}
-        return self._process(Message("thumbnail", facts, files=(image.fileno(),)), _parse_jpeg)
+        return self._process(Message("thumbnail", facts, files=(image.fileno(),)), _PICTURE)
 
     def sprite(self, video: FileIO, times: Sequence[float]) -> bytes:
         """Return pictures of a video at some seconds beside each other."""
-        return self._process(Message("sprite", {"times": list(times)}, files=(video.fileno(),)), _parse_jpeg)
+        return self._process(Message("sprite", {"times": list(times)}, files=(video.fileno(),)), _PICTURE)
 
     def face_picture(
         self,
@@ -137,7 +138,7 @@ class ImagePool(BoundedThreads):
     ) -> bytes:
         """Return a small JPEG of a face in an image, or in a video's picture `at` a second."""
         facts = {"box": box, "side": side, "at": at}
-        return self._process(Message("face picture", facts, files=(image.fileno(),)), _parse_jpeg)
+        return self._process(Message("face picture", facts, files=(image.fileno(),)), _PICTURE)
 
     def _process(self, task: Message, parse: Callable[[Message], T]) -> T:
         try:
@@ -160,16 +161,9 @@ def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:
         reply.integer("height", 1, _LONGEST_SIDE),
         tuple(faces),
         descriptors,
-        tuple(_parse_jpeg(reply, f"picture {number}") for number in range(len(faces))),
-        _parse_jpeg(reply, "preview") if "preview" in reply.arrays else b"",
+        tuple(jpeg_in(reply, f"picture {number}") for number in range(len(faces))),
+        jpeg_in(reply, "preview") if "preview" in reply.arrays else b"",
         content,
         None if reply.fields.get("taken") is None else reply.number("taken", YEAR_1, YEAR_10000),
         None if reply.fields.get("note") is None else reply.text("note"),
     )
-
-
-def _parse_jpeg(reply: Message, name: str = "picture") -> bytes:
-    data = reply.data(name)
-    if not data.startswith(b"\xff\xd8\xff"):
-        raise invalid_reply(f"{name} is no JPEG")
-    return data

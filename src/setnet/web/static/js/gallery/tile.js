@@ -7,13 +7,15 @@ import { bandOf, called, certainty, spoken } from "./matches.js";
 import { selection } from "./selection.js";
 import { boxStyle, tagPlaces } from "./tags.js";
 
+const MADE = 320; // pixels of the pictures that are made while indexing
+
 export const blankTile = (width, height) =>
   h("div", { class: "tile is-blank", style: { width: `${width}px`, height: `${height}px` } });
 
 // act: {open(hit), reject(match, hit), choose(hit, event)}
 export function tileOf(hit, width, height, act) {
   const { photo, matches } = hit;
-  const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > 340 ? 640 : 320;
+  const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > MADE * 1.25 ? 640 : MADE;
   const people = matches
     .filter((match) => !match.quiet)
     .map(spoken)
@@ -28,7 +30,7 @@ export function tileOf(hit, width, height, act) {
     {
       class: `tile ${isChosen ? "is-chosen" : ""}`,
       "data-photo": photo.id,
-      style: { width: `${width}px`, height: `${height}px` },
+      style: { width: `${width}px`, height: `${height}px`, backgroundColor: photo.colour },
     },
     h(
       "button",
