@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import PRESETS, FaceSettings, extract_faces
@@ -40,6 +42,11 @@ def test_a_library_remembers_what_conditions_and_drawings_need(shared: Library, 
     assert left.landmarks.shape == (5, 2)
     assert left.quality["size"] > 40
     assert shared.photos.descriptors(photo.id).shape == (2, 128)
+    made = shared.photos.thumbnail(photo.id, 320, lambda *_: pytest.fail("it was made while indexing"))
+    with Image.open(io.BytesIO(made)) as small:
+        mean = np.asarray(small).mean(axis=(0, 1))
+    assert photo.colour is not None
+    assert np.abs(mean - list(photo.colour.to_bytes(3, "big"))).max() < 3
     (failure,) = shared.photos.failures()
     assert failure.path == album / "broken.jpg"
     assert "not a photo" in failure.reason
@@ -161,6 +168,27 @@ def test_names_of_any_bytes_are_indexed_and_found(
     (hit,) = library.search([portrait("P003")], k=1, conditions=_in(strange))
     assert hit.path == strange / "f\udcff\u4e2d.jpg"
     assert hit.path.is_file()
+
+
+def test_the_newest_photos_come_first_and_people_before_the_end(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_run, "BATCH_PHOTOS", 2)
+    monkeypatch.setattr(index_run, "GROUPED_PHOTOS", 2)
+    files = sorted(photos.rglob("*.jpg"))
+    for age, file in enumerate(files):
+        os.utime(file, (1.5e9 - 1000 * age,) * 2)
+    groups: list[int] = []
+
+    def look(progress: IndexProgress) -> None:
+        if progress.stage == "finding faces":
+            groups.append(len(library.groups.page()))
+
+    with Library.create(tmp_path / "other") as library:
+        library.index([photos], workers=0, progress=look)
+        read = [photo.path for photo in reversed(library.photos.latest(10))]
+    assert read == [file for file in files if file in read]
+    assert groups[-1] > 0
 
 
 def test_progress_tells_where_a_run_is(library: Library, photos: Path, compose: Callable[..., None]) -> None:

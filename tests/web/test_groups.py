@@ -107,7 +107,7 @@ def test_a_name_that_is_taken_is_asked_about_and_everything_can_be_undone(own: T
     again = named(own, "g2", "Anna", if_exists="add")
     assert again["id"] == made["id"]
     assert len(listed(own, state="named").groups) == 2
-    assert own.get(f"{API}/people").json()["people"][0]["photos"] == 3  # with both, counted once
+    assert own.get(f"{API}/people").json()["people"][0]["photos"] == 4  # with both, counted once
     for change in (again["change"], made["change"]):
         assert own.post(f"{API}/changes/undo", json={"change": change}).status_code == 200
     assert len(listed(own).groups) == 4

@@ -491,11 +491,13 @@ def group_library(
     model: ScoreCalibration,
     *,
     again: bool = False,
+    interim: bool = False,
     progress: OnProgress | None = None,
 ) -> GroupingReport:
     """Group the faces of a library that nobody else is writing photos to.
 
-    People may be changed meanwhile: what users said when the result is stored is what counts.
+    People may be changed meanwhile: what users said when the result is stored is what counts. An `interim`
+    grouping is one in the middle of a run, which the next one counts as none.
     """
     begun = time.monotonic()
     with database.reading() as db, transaction(db, "BEGIN"):
@@ -509,7 +511,8 @@ def group_library(
         now = KnownLabels.read(db, faces)
         assignment = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
         moved, new = _store_groups(db, faces.numbers, now.group, assignment)
-        LastGrouping(time.time(), len(faces) if again or last is None else last.faces).store(db)
+        if not interim:
+            LastGrouping(time.time(), len(faces) if again or last is None else last.faces).store(db)
         (groups,) = db.execute("SELECT count(*) FROM face_groups").fetchone()
     return GroupingReport(len(faces), groups, new, moved, again, seconds=time.monotonic() - begun)
 

@@ -358,6 +358,7 @@ class Groups:
         index: SetIndex,
         *,
         again: bool = False,
+        interim: bool = False,
         progress: OnProgress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
@@ -374,9 +375,8 @@ class Groups:
                 progress(stage, done, total)
 
         try:
-            return group_library(
-                self._database, index, self._library.matching.model, again=again, progress=say
-            )
+            model = self._library.matching.model
+            return group_library(self._database, index, model, again=again, interim=interim, progress=say)
         except Stopped:
             return GroupingReport(interrupted=True)
 

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +18,7 @@ from setnet.faces.raw import RAW_NEEDS, can_read_raw
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import as_path, is_below
 from setnet.library.photo_catalog import KnownFile
-from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask, taken_date
 from setnet.library.photo_writer import PhotoWriter
 from setnet.system import usable_cores
 from setnet.wording import pluralise
@@ -133,6 +134,8 @@ class IndexReport:
 
 BATCH_PHOTOS = 256
 BATCH_SECONDS = 4.0
+GROUPED_PHOTOS = 500  # people appear after so many, while the run goes on
+_GROUPING_SHARE = 0.1  # of the time of a run, at most, before its end
 _PACE_SECONDS = 60.0  # for which the rate is that of a run
 
 Progress = Callable[[IndexProgress], None]
@@ -225,10 +228,11 @@ class IndexRun:
         options: RunOptions,
         excluded: Sequence[str] = (),
         collected: CollectedPhotos | None = None,
+        regroup: Callable[..., object] | None = None,
     ) -> None:
         self._writer, self._settings, self._options = writer, settings, options
         self._catalog = writer.catalog
-        self._excluded, self._collected = excluded, collected
+        self._excluded, self._collected, self._regroup = excluded, collected, regroup
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, tuple[bytes, ...]] = {}
@@ -242,6 +246,7 @@ class IndexRun:
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start, self._pace = perf_counter(), Pace()
         self._refused = False
+        self._ungrouped, self._grouping_seconds = 0, 0.0
         self._workers = 0
         self._reader: PhotoReader | CollectedPhotos | None = None
 
@@ -280,7 +285,7 @@ class IndexRun:
         return agreed
 
     def _work(self, scan: FolderScan | CollectedPhotos) -> list[PhotoTask]:
-        work = []
+        work: list[tuple[float, PhotoTask]] = []  # with their times, because the newest are read first
         reads_raw = self._collected is not None or can_read_raw()
         for file in scan.files():
             self._options.check_stopped()
@@ -293,15 +298,15 @@ class IndexRun:
             if task is not None and not reads_raw and is_raw_name(os.path.basename(file.path)):
                 self._skipped.append((file.path, RAW_NEEDS))
             elif task is not None:
-                work.append(task)
+                work.append((taken_date(file.path, None, file.mtime_ns)[0] or 0.0, task))
             else:
                 self._counts["unchanged"] += 1
         # Photos that a repair left to be read again, whichever folders this run reads.
         for path in self._catalog.unread_files():
             if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
-                work.append(PhotoTask(path))
-        return work
+                work.append((0.0, PhotoTask(path)))
+        return [task for _, task in sorted(work, key=itemgetter(0), reverse=True)]
 
     def _task(self, file: FoundFile) -> PhotoTask | None:
         known = self._known.get(file.path)
@@ -325,6 +330,8 @@ class IndexRun:
             return self._options.should_stop is not None and self._options.should_stop()
 
         def take(result: PhotoResult) -> None:
+            if self._ungrouped >= GROUPED_PHOTOS:
+                self._group()
             self._take(result, redo)
             self.show("finding faces", self._counts["done"], len(work))
 
@@ -351,7 +358,17 @@ class IndexRun:
             work = list(redo)
             redo.clear()
 
+    def _group(self) -> None:
+        """Group the faces so far, unless that has taken much of the run's time already."""
+        begun = perf_counter()
+        if self._regroup is None or self._grouping_seconds > _GROUPING_SHARE * (begun - self._start):
+            return
+        self._regroup(progress=self.show_grouping)
+        self._ungrouped = 0
+        self._grouping_seconds += perf_counter() - begun
+
     def _flush(self) -> None:
+        self._ungrouped += len(self._batch)
         self._writer.store(self._batch)
         self._batch.clear()
         self._writer.touch(self._touched)

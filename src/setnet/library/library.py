@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -358,7 +358,9 @@ class Library:
         with self._writing() as index:
             remember_folders(self.database, roots, exclude)
             writer = PhotoWriter(self.database, index)
-            run = IndexRun(writer, self.settings, options, read_exclusions(self.photos), collected)
+            regroup = partial(self.groups.group_into, index, interim=True, should_stop=should_stop)
+            excluded = read_exclusions(self.photos)
+            run = IndexRun(writer, self.settings, options, excluded, collected, regroup)
             report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:

@@ -32,7 +32,7 @@ export class Ungrouped {
     else
       this.text.textContent = isGrouping(this.job)
         ? "Grouping the faces…"
-        : `${waiting} That is done at the end of the index run that is under way.`;
+        : `${waiting} That is done again and again while the index run goes on.`;
   }
 
   async begin() {

@@ -52,8 +52,9 @@ export class FacesToSearch {
 
   async load() {
     const { groups } = await api.groups({ state: "unnamed", min_faces: 2, limit: GROUPS });
+    const before = JSON.stringify(this.groups);
     this.groups = groups.map((group) => ({ group }));
-    this.draw();
+    if (JSON.stringify(this.groups) !== before) this.draw(); // else the focus would be lost for nothing
   }
 
   // Saved people first, and a third of the places for groups.
