@@ -34,13 +34,23 @@ def test_everything_a_page_needs_is_linked_compressed_and_kept_for_good(
         assert (again.status_code, again.content) == (304, b"")
 
 
-def test_all_modules_of_the_page_are_preloaded(shared: TestClient) -> None:
-    preloaded = set(re.findall(r'modulepreload" href="/static/\w+/js/([^"]+)"', shared.get("/").text))
-    modules = {path.relative_to(STATIC / "js").as_posix() for path in (STATIC / "js").rglob("*.js")}
-    assert modules - preloaded == {"main.js", "docs.js", "annotate.js"}
-    for module in preloaded | {"main.js"}:  # by relative paths: within the version
-        source = (STATIC / "js" / module).read_text()
-        assert all(path.startswith(".") for path in re.findall(r'from "([^"]+)"', source))
+def test_a_page_loads_one_script_and_one_style_sheet_with_everything_in_it(shared: TestClient) -> None:
+    links = [link.rpartition("/")[2] for link in links_in(shared) if link.endswith((".js", ".css"))]
+    assert sorted(links) == ["index.css", "main.js"]
+    script = shared.get(next(link for link in links_in(shared) if link.endswith(".js"))).text
+    modules = {path for path in (STATIC / "js").rglob("*.js") if path.name not in ("docs.js", "annotate.js")}
+    assert script.count("= (() => {\n") == len(modules) - 1  # but for the one that imports the others
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+
+
+def test_modules_that_import_each_other_are_named(tmp_path: Path) -> None:
+    for one, other in ("ab", "ba"):
+        (tmp_path / f"{one}.js").write_text(
+            f'import {{ {other} }} from "./{other}.js";\nexport const {one} = 1;'
+        )
+    (tmp_path / "page.html").write_text('<script type="module" src="/static/a.js"></script>')
+    with pytest.raises(ValueError, match=r"a\.js and b\.js import each other"):
+        PageFiles(tmp_path)
 
 
 def test_the_document_is_asked_for_again_and_its_links_change_with_any_file(

@@ -1,7 +1,8 @@
-"""The page's files: read once, compressed once, at an address that changes with their content.
+"""The page's files: read once, joined and compressed once, at an address that changes with their content.
 
-Each document names scripts and styles as `/static/VERSION/...`, where the version is a hash of all files. So
-a browser keeps them for good, and never runs modules of two versions together.
+A document loads one script and one style sheet: those it names are joined with what they import, because on a
+slow line each further file costs a round trip. They are at `/static/VERSION/...`, where the version is a hash
+of all files. So a browser keeps them for good, and never runs two versions together.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from fastapi import FastAPI, HTTPException, Request, Response
 
 STATIC = Path(__file__).parent / "static"
 _FOREVER = "public, max-age=31536000, immutable"
-_IMPORT = re.compile(r'\bfrom "(\.[^"]+)";')
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 _SCRIPT = re.compile(r'<script type="module" src="/static/([^"]+)"')
+_STYLE = re.compile(r'  <link rel="stylesheet" href="/static/([^"]+)">\n')
 _TYPES = {
     ".css": "text/css",
     ".html": "text/html",
@@ -63,11 +66,18 @@ class PageFiles:
         for name, data in files.items():
             everything.update(f"{name} {len(data)} ".encode() + data)
         self.version = everything.hexdigest()
-        self._sources = {name: data.decode() for name, data in files.items() if name.endswith(".js")}
-        self._files = {
-            name: PageFile(name, self._linked(data) if name.endswith(".html") else data)
-            for name, data in files.items()
+        self._sources = {
+            name: data.decode() for name, data in files.items() if name.endswith((".js", ".css"))
         }
+        self._files: dict[str, PageFile] = {}
+        for name, data in files.items():
+            if name.endswith(".html"):
+                self._add(name, self._linked(name, data.decode()))
+            elif name not in self._sources:
+                self._add(name, data)
+
+    def _add(self, name: str, data: bytes) -> None:
+        self._files[name] = PageFile(name, data)
 
     def html(self, name: str, request: Request, status: int = 200) -> Response:
         """Return a document, which browsers ask for again each time."""
@@ -79,23 +89,41 @@ class PageFiles:
             raise HTTPException(404, "this is no file of the page as it is now: load the page again")
         return self._files[name].answer(request, _FOREVER)
 
-    def _linked(self, document: bytes) -> bytes:
-        """Return a document with the version in its links, and all modules of its script preloaded."""
-        text = document.decode()
-        modules = [module for entry in _SCRIPT.findall(text) for module in self._modules(entry)]
-        links = "".join(f'  <link rel="modulepreload" href="/static/{module}">\n' for module in modules)
-        text = text.replace("</head>", f"{links}</head>")
-        return text.replace('"/static/', f'"/static/{self.version}/').encode()
+    def _linked(self, name: str, document: str) -> bytes:
+        """Return a document with the version in its links, to its script and its one style sheet."""
+        for script in _SCRIPT.findall(document):
+            self._add(script, self._bundle(script).encode())
+        styles = _STYLE.findall(document)
+        if styles:
+            joined = f"css/{posixpath.splitext(name)[0]}.css"
+            self._add(joined, "".join(self._sources[style] for style in styles).encode())
+            document = document.replace(styles[0], joined, 1)
+            document = _STYLE.sub(lambda link: link[0] if link[1] == joined else "", document)
+        return document.replace('"/static/', f'"/static/{self.version}/').encode()
 
-    def _modules(self, entry: str) -> list[str]:
-        """Return what a module imports, itself or by others."""
-        found = [entry]
-        for module in found:  # grows meanwhile
-            for path in _IMPORT.findall(self._sources[module]):
-                imported = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
-                if imported not in found:
-                    found.append(imported)
-        return found[1:]
+    def _bundle(self, script: str) -> str:
+        """Return a script after all that it imports; each module is a function that returns its exports."""
+        names: dict[str, str] = {}
+        parts: list[str] = []
+
+        def read(module: str, importers: tuple[str, ...]) -> str:
+            def link(found: re.Match[str]) -> str:
+                imported = posixpath.normpath(posixpath.join(posixpath.dirname(module), found[2]))
+                if imported in importers:
+                    raise ValueError(f"{imported} and {module} import each other")
+                if imported not in names:
+                    body = read(imported, (*importers, imported))
+                    exports = ", ".join(_EXPORT.findall(self._sources[imported]))
+                    names[imported] = f"module{len(names)}"
+                    parts.append(
+                        f"const {names[imported]} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+                    )
+                return f"const {{{found[1].replace(' as ', ': ')}}} = {names[imported]};"
+
+            return _EXPORT.sub("", _IMPORT.sub(link, self._sources[module]))
+
+        last = read(script, (script,))
+        return "".join(parts) + last
 
 
 @cache

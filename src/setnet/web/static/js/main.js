@@ -56,10 +56,10 @@ function find(...people) {
 
 const search = new SearchView(section("search"));
 const views = {
-  search: (now) => search.show(now),
+  search: (asked) => search.show(asked),
   people: () => people.show(),
   person: () => person.show(),
-  index: (now) => index.show(now),
+  index: async (asked) => index.show(await asked),
 };
 const people = new PeopleView(section("people"), { find, changed: () => search.forget() });
 const person = new PersonPage(section("person"), {
@@ -163,7 +163,8 @@ async function show() {
     else link.removeAttribute("aria-current");
   }
   try {
-    await views[name](await status());
+    const asked = status();
+    await Promise.all([views[name](asked), asked]);
     followPhoto(name);
   } catch (error) {
     fail(name, error);

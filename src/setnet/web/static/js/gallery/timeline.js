@@ -13,12 +13,17 @@ export class Timeline {
     this.months = [];
     this.total = 0;
     this.conditions = {};
+    this.asked = {};
     this.pages = new Map(); // number of a page -> when it is loaded
   }
 
   // Loads the months of the photos that meet conditions.
   async load(conditions = this.conditions) {
-    const { months, total } = await api.timeline(conditions);
+    const isOther = !this.total || JSON.stringify(conditions) !== JSON.stringify(this.conditions);
+    const [{ months, total }, first] = await Promise.all([
+      this.monthsOf(conditions),
+      isOther ? api.photosByDate(conditions, 0, PAGE) : null, // at once, which saves a round trip
+    ]);
     const before = this.months.flatMap((month) => month.hits).filter(Boolean);
     const isSame =
       JSON.stringify(conditions) === JSON.stringify(this.conditions) &&
@@ -42,7 +47,13 @@ export class Timeline {
       from += month.hits.length;
     }
     this.pages.clear();
-    if (total) await this.page(0);
+    if (total) await this.page(0, first);
+  }
+
+  // How many photos there are of each month; asked once while the answer is awaited.
+  monthsOf(conditions) {
+    const key = JSON.stringify(Object.entries(conditions).filter(([, value]) => value?.length));
+    return (this.asked[key] ??= api.timeline(conditions).finally(() => delete this.asked[key]));
   }
 
   // Loads the photos from the place `first` to `last`.
@@ -59,15 +70,15 @@ export class Timeline {
     if (hasNew) this.changed();
   }
 
-  page(number) {
-    if (!this.pages.has(number)) this.pages.set(number, this.fetch(number));
+  page(number, found = null) {
+    if (!this.pages.has(number)) this.pages.set(number, this.fetch(number, found));
     return this.pages.get(number);
   }
 
-  async fetch(number) {
+  async fetch(number, found) {
     const { months, total } = this;
     try {
-      const { photos } = await api.photosByDate(this.conditions, number * PAGE, PAGE);
+      const { photos } = found ?? (await api.photosByDate(this.conditions, number * PAGE, PAGE));
       if (months !== this.months || total !== this.total) return;
       photos.forEach((photo, place) =>
         this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }),

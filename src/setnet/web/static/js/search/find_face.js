@@ -2,14 +2,8 @@
 
 import { go } from "../address.js";
 import { toast } from "../toasts.js";
-import { addPerson, query } from "./query.js";
+import { addPerson, exampleIn, query } from "./query.js";
 import { queryValues } from "./query_address.js";
-
-export const exampleIn = (photo, face) => ({
-  photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height },
-  face,
-  box: photo.faces[face].box,
-});
 
 // As whoever is saved, else as an example of somebody new.
 export function findFace(photo, face, saved = null) {

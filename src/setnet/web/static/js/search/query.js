@@ -55,6 +55,13 @@ export function newPerson({
   return { key: key ?? `p${Date.now()}-${counter}`, number: number ?? counter, name, saved, group, examples, without };
 }
 
+// An example of a person, by its photo in the library.
+export const exampleIn = (photo, face) => ({
+  photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height },
+  face,
+  box: photo.faces[face].box,
+});
+
 export function addPerson(given) {
   if (query.people.length >= MOST_PEOPLE) throw new Error(`A query has at most ${MOST_PEOPLE} people.`);
   const person = newPerson(given);

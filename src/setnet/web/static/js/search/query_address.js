@@ -3,8 +3,7 @@
 import { api } from "../api.js";
 import { saved } from "../saved_people.js";
 import { knownFace } from "../uploads.js";
-import { exampleIn } from "./find_face.js";
-import { DEFAULTS, newPerson, query } from "./query.js";
+import { DEFAULTS, exampleIn, newPerson, query } from "./query.js";
 
 const NAME = (text) => `n${encodeURIComponent(text).replaceAll("~", "%7E")}`;
 
