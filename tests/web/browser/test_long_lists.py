@@ -89,7 +89,7 @@ def test_the_large_view_turns_back_beyond_the_photos_that_were_loaded(
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
     page.wait_for_function(_SETTLED)
     page.locator("#view-search .tile[data-photo] .open").first.click()
-    title = page.locator("#viewer .title b")
+    title = page.locator("#viewer .title span")
     number = int(title.inner_text().removesuffix(".jpg"))
     for _ in range(2):  # together more than a page of the timeline
         page.evaluate(

@@ -15,13 +15,10 @@ import { Zoom } from "./zoom.js";
 const SHARP = /\.(jpe?g|jfif|png|webp|gif|avif)$/i; // files that a browser shows as they are
 const SMALL = 1600; // pixels of the picture that is shown at first
 
-const SOURCES = { name: " (from the file’s name)", file: " (from the file’s time)" }; // dates that no camera wrote
+const SOURCES = { name: " · date from the file’s name", file: " · date from the file’s time" }; // that no camera wrote
 
-function whenTaken({ taken, taken_from: from }) {
-  return taken
-    ? `${new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" })}${SOURCES[from] ?? ""}`
-    : "time unknown";
-}
+const whenTaken = ({ taken }) =>
+  taken ? new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "Time unknown";
 
 export class Viewer {
   static current = null;
@@ -52,20 +49,22 @@ export class Viewer {
     this.previous = iconButton("back", "Previous photo", () => this.turn(-1), { class: "icon-button turn previous" });
     this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
     this.frame = h("div", { class: "frame" });
+    this.near = h("img", { class: "near", alt: "", hidden: true });
+    this.swiped = 0; // pixels by which a finger has moved the photo
     this.strip = new ShotStrip((second) => this.player?.play(second));
-    this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next, this.strip.element);
+    this.stage = h("div", { class: "stage" }, this.near, this.frame, this.previous, this.next, this.strip.element);
     this.zoom = new Zoom(this.stage, {
       changed: () => this.fit(),
       isOn: () => Boolean(this.hit) && !this.player,
       size: () => this.base ?? [0, 0],
     });
     this.zoomer = [
-      iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6)),
-      iconButton("plus", "Larger", () => this.zoom.by(1.6)),
+      iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6), { class: "icon-button zooms" }),
+      iconButton("plus", "Larger", () => this.zoom.by(1.6), { class: "icon-button zooms" }),
     ];
-    this.names = iconButton("eye", "Hide the boxes", () => this.plain(), {
-      "aria-pressed": "false",
-      class: "icon-button names",
+    this.names = iconButton("eye", "Show the boxes", () => this.showBoxes(), { "aria-pressed": "false" });
+    this.sheet = iconButton("people", "Faces", () => this.showFaces(!this.hasFaces), {
+      "aria-controls": "viewer-side",
     });
     this.side = new ViewerFaces({
       act,
@@ -81,6 +80,7 @@ export class Viewer {
         { class: "bar" },
         h("div", { class: "title" }, this.title, this.about),
         this.names,
+        this.sheet,
         this.zoomer,
         this.open,
         this.download,
@@ -121,18 +121,23 @@ export class Viewer {
     this.source.closed?.(this.listed);
   }
 
-  plain() {
-    const on = this.frame.classList.toggle("is-plain");
-    this.names.setAttribute("aria-pressed", String(on));
-    const text = on ? "Show the boxes" : "Hide the boxes";
-    this.names.title = text;
-    this.names.setAttribute("aria-label", text);
+  // Boxes are seen where one points, or all the time when asked for.
+  showBoxes() {
+    this.names.setAttribute("aria-pressed", String(this.frame.classList.toggle("has-boxes")));
+  }
+
+  // The faces are beside the photo; on a phone in a sheet over it.
+  showFaces(on) {
+    this.hasFaces = on;
+    this.dialog.classList.toggle("has-faces", on);
+    this.sheet.setAttribute("aria-expanded", String(on));
   }
 
   show() {
     Viewer.current?.close();
     Viewer.current = this;
     document.body.append(this.dialog);
+    this.showFaces(innerWidth > 800);
     this.dialog.showModal();
     this.resizer.observe(this.stage);
     this.draw();
@@ -181,7 +186,8 @@ export class Viewer {
     Object.assign(this.frame.style, {
       width: `${this.size[0]}px`,
       height: `${this.size[1]}px`,
-      translate: `calc(-50% + ${this.zoom.x}px) calc(-50% + ${this.zoom.y + lift}px)`,
+      backgroundColor: photo.colour ?? "",
+      translate: `calc(-50% + ${this.zoom.x + this.swiped}px) calc(-50% + ${this.zoom.y + lift}px)`,
     });
     this.stage.classList.toggle("is-zoomed", this.zoom.scale > 1);
     this.zoomer[0].disabled = this.zoom.scale <= 1;
@@ -218,9 +224,9 @@ export class Viewer {
     enterPhoto(photo.id);
     this.zoom.reset();
     for (const button of this.zoomer) button.hidden = photo.kind === "video";
-    this.title.textContent = photo.name;
-    const times = photo.kind === "video" ? `${clock(photo.from)}-${clock(photo.to)} · ` : "";
-    this.about.textContent = `${times}${whenTaken(photo)} · ${photo.width} × ${photo.height} · ${photo.folder}`;
+    const times = photo.kind === "video" ? ` ${clock(photo.from)}-${clock(photo.to)}` : "";
+    this.title.textContent = whenTaken(photo);
+    this.about.textContent = `${photo.name}${times}${SOURCES[photo.taken_from] ?? ""}`;
     this.open.href = urls.file(photo);
     this.download.href = urls.download(photo);
     this.previous.disabled = this.source.index === 0 && !this.source.hasBefore?.();
@@ -325,23 +331,36 @@ export class Viewer {
     });
   }
 
+  // The photo follows the finger, and the next one comes behind it.
   swipe() {
     let start = null;
-    this.stage.addEventListener(
-      "touchstart",
-      (event) => {
-        start = event.touches.length === 1 ? event.touches[0].clientX : null;
-      },
-      { passive: true },
-    );
-    this.stage.addEventListener(
-      "touchend",
-      (event) => {
-        const moved = start === null ? 0 : event.changedTouches[0].clientX - start;
-        if (this.zoom.scale === 1 && Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
-      },
-      { passive: true },
-    );
+    const listen = (name, call) => this.stage.addEventListener(name, call, { passive: true });
+    const moveTo = (x) => {
+      this.swiped = x;
+      const step = x < 0 ? 1 : -1;
+      const near = x && this.source.hits()[this.source.index + step]?.photo;
+      if (near && this.near.dataset.photo !== near.id) {
+        this.near.dataset.photo = near.id;
+        this.near.src = urls.thumbnail(near, SMALL);
+      }
+      this.near.hidden = !near;
+      this.near.style.translate = `${x + step * this.stage.clientWidth}px`;
+      this.fit();
+    };
+    listen("touchstart", (event) => {
+      start = event.touches.length === 1 && this.zoom.scale === 1 ? event.touches[0].clientX : null;
+    });
+    listen("touchmove", (event) => {
+      if (start !== null && event.touches.length === 1) moveTo(event.touches[0].clientX - start);
+    });
+    const end = async (event) => {
+      const moved = start === null || event.type === "touchcancel" ? 0 : event.changedTouches[0].clientX - start;
+      start = null;
+      if (Math.abs(moved) > 60) await this.turn(moved > 0 ? -1 : 1);
+      moveTo(0);
+    };
+    listen("touchend", end);
+    listen("touchcancel", end);
   }
 }
 

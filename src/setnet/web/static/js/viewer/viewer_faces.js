@@ -26,7 +26,7 @@ export class ViewerFaces {
     this.close = close;
     this.redraw = redraw;
     this.peek = peek;
-    this.element = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
+    this.element = h("aside", { class: "side", id: "viewer-side", "aria-label": "Faces in this photo", tabindex: "0" });
     this.said = new Set(); // "photo/face" that were confirmed in this view
   }
 
@@ -42,6 +42,7 @@ export class ViewerFaces {
         {},
         faces.map((face, number) => this.line(hit, face, number, who[number], targets[number])),
       ),
+      this.details(hit.photo),
       this.advanced(who),
     );
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
@@ -89,6 +90,11 @@ export class ViewerFaces {
     );
   }
 
+  details({ name, folder, width, height, bytes }) {
+    const size = `${width} × ${height} · ${(bytes / 1e6).toLocaleString([], { maximumFractionDigits: 1 })} MB`;
+    return h("p", { class: "details" }, h("b", {}, name), h("span", {}, size), h("span", {}, folder));
+  }
+
   // The figures behind the names, for those who want them.
   advanced(who) {
     const lines = who.flatMap((one) =>
@@ -123,7 +129,7 @@ export class ViewerFaces {
       return [
         isSaid
           ? h("span", { class: "said" }, "Confirmed")
-          : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
+          : who.sure === false && link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
         link("not", `Not ${who.name}`, () => this.refuse(hit, number, who)),
         !who.match && find,
       ];
