@@ -18,6 +18,7 @@ from setnet.client import Answer, UploadedFaces
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library
 from setnet.library.paths import display_path
+from setnet.library.person_matcher import NamedPeople
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem
 from setnet.web.requests import Jpeg, State, Strict, api_router, content_type, reads, reply
@@ -59,13 +60,16 @@ async def find_faces(
     """Find the faces in an image. Their ids serve in `/search` and `/people` for half an hour.
 
     Send the bytes of the image as the body, or as the part `image` of a form. Nothing is written to disk.
+    A face that looks like a saved person says so.
     """
     data = await _read_image(request)
     if not data:
         raise InvalidInputError("the body is empty: send the bytes of an image")
     seen = await state.pool.find(data, state.dim, preview)
+    people = await state.read(NamedPeople.of)
     faces = [
         {"id": state.faces.add(example), **face.to_dict()}
+        | people.identify(example.descriptor, face.quality).to_dict()
         for face, example in zip(seen.faces, seen.examples(), strict=True)
     ]
     # A timer and not only the next request: faces expire even if no request follows.

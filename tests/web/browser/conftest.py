@@ -85,11 +85,15 @@ class Page:
         return self.page
 
     def add(self, *files: Path) -> None:
+        people = self.page.locator(".person")
+        before = people.count()
         with self.page.expect_file_chooser() as chooser:
             self.page.click("#add-photos")
         chooser.value.set_files(list(files))
-        self.page.locator("#picker .pick").nth(len(files) - 1).wait_for()
-        self.page.click("#picker .button.primary")
+        if len(files) > 1:
+            self.page.locator("#picker .pick").nth(len(files) - 1).wait_for()
+            self.page.click("#picker .button.primary")
+        people.nth(before).wait_for()  # one face in one photo is a search at once
         self.page.locator("#picker").wait_for(state="detached")
 
     def drop(self, file: Path) -> None:
@@ -169,6 +173,13 @@ class Page:
         field.fill(name)
         field.press("Enter")
         self.page.locator(".named-person", has_text=name).wait_for()
+
+    def show_faces(self) -> None:
+        """Let the large view show its faces and boxes, which a phone shows when asked."""
+        for name in ("Faces", "Show the boxes"):
+            button = self.page.locator("#viewer").get_by_role("button", name=name)
+            if "true" not in (button.get_attribute("aria-expanded"), button.get_attribute("aria-pressed")):
+                button.click()
 
     def undo(self) -> None:
         """Press Undo in the message of the latest change."""

@@ -64,6 +64,15 @@ def test_one_line_is_a_search_and_its_photos_are_taken_in_two_clicks(named: Page
     page.keyboard.press("Escape")
     expect(bar).to_be_hidden()
 
+    # What is wrong in several photos is said once.
+    page.get_by_role("button", name="Select all 2 photos with Ben and Anna").click()
+    bar.get_by_role("button", name="Who?").click()
+    page.get_by_role("dialog", name="Who is in them").get_by_role("button", name="Not Ben").click()
+    expect(page.locator(".toast", has_text="Ben removed from 2 photos.")).to_be_visible()
+    expect(page.locator("#view-search .absent")).to_have_text("No photo has both Ben and Anna.")
+    named.undo()
+    expect(page.locator(".group h2").first).to_have_text("2 photos with Ben and Anna")
+
     page.locator(".tile .open").first.focus()
     first = page.evaluate("document.activeElement.ariaLabel")
     page.keyboard.press("ArrowRight")

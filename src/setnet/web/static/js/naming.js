@@ -8,6 +8,8 @@ import { NameField } from "./name_field.js";
 import { called, loadSaved, saved } from "./saved_people.js";
 import { toast, undoable } from "./toasts.js";
 
+const MOST_FACES = 32; // that are saved in one request
+
 // Saves with `save(name, if_exists)`; resolves to the person, or to null where the user wants another name.
 export async function savedAsking(save, name, face) {
   let person;
@@ -96,6 +98,39 @@ export async function nameFace(photo, number, done) {
   }
 }
 
+// Names the only faces of several photos.
+export async function nameFaces(faces, undone) {
+  const [first] = faces;
+  const face = () => round(urls.face(first));
+  const name = await askForName({
+    title: `Who is in these ${plural(faces.length, "photo")}?`,
+    action: "Save",
+    face: face(),
+  });
+  if (!name) return;
+  try {
+    const changes = [];
+    const save = async (as, if_exists) => {
+      let person;
+      for (let from = 0; from < faces.length; from += MOST_FACES) {
+        const photo_faces = faces.slice(from, from + MOST_FACES);
+        person = await api.save({ name: as, if_exists: from ? "add" : if_exists, photo_faces });
+        changes.push(person.change);
+      }
+      return person;
+    };
+    const person = await savedAsking(save, name, face);
+    if (!person) return;
+    await loadSaved();
+    undoable(`${person.name} in ${plural(faces.length, "photo")}.`, changes, async () => {
+      await loadSaved();
+      undone();
+    });
+  } catch (error) {
+    toast(error.message, "error");
+  }
+}
+
 // The group that a face is in, if nobody has it yet.
 async function unnamedGroup(photo, number) {
   const { group: id } = (await api.photo(photo.id)).faces[number];
@@ -106,7 +141,7 @@ async function unnamedGroup(photo, number) {
 // Gives a saved person another name; one that is taken is a merge, if that is what is meant. Resolves to who they are then.
 export async function renamed(person, name, undone) {
   const other = called(name);
-  if (other && other.id !== person.id) return merged(person, other, undone);
+  if (other && other.id !== person.id) return mergedIfMeant(person, other, undone);
   try {
     const changed = await api.edit(person.id, { name });
     undoable(`${person.name} is called ${changed.name} now.`, changed.change, undone);
@@ -132,13 +167,17 @@ async function mergedAsking(person, into) {
   }
 }
 
-export async function merged(person, into, undone) {
+// For a name that was typed and is taken: it may not have been meant so.
+export async function mergedIfMeant(person, into, undone) {
   const sure = await confirmed({
     title: `Are ${person.name} and ${into.name} one person?`,
     text: `All faces of ${person.name} become ${into.name}'s, and the name ${person.name} is gone. This can be undone.`,
     action: "Merge",
   });
-  if (!sure) return null;
+  return sure ? merged(person, into, undone) : null;
+}
+
+export async function merged(person, into, undone) {
   try {
     const kept = await mergedAsking(person, into);
     if (!kept) return null;

@@ -275,10 +275,7 @@ export class Gallery {
     const on = !selection.has(hit.photo.id);
     const last = event.shiftKey && this.last ? hits.findIndex((other) => other.photo.id === this.last) : -1;
     this.last = hit.photo.id;
-    selection.set(
-      last < 0 ? [hit.photo] : hits.slice(Math.min(at, last), Math.max(at, last) + 1).map((other) => other.photo),
-      last < 0 ? on : true,
-    );
+    selection.set(last < 0 ? [hit] : hits.slice(Math.min(at, last), Math.max(at, last) + 1), last < 0 ? on : true);
   }
 
   mark() {

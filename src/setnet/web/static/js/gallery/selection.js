@@ -1,6 +1,6 @@
-// The photos that are chosen, in whatever list they are: to download or to copy their paths.
+// The photos that are chosen, in whatever list they are: to take them along, or to say who is in them.
 
-const chosen = new Map(); // id -> photo, in the order of choosing
+const chosen = new Map(); // id -> hit, in the order of choosing
 let isOn = false; // whether a tap on a photo chooses it
 const listeners = new Set();
 
@@ -15,17 +15,20 @@ export const selection = {
   get isOn() {
     return isOn || chosen.size > 0;
   },
-  get photos() {
+  get hits() {
     return [...chosen.values()];
+  },
+  get photos() {
+    return this.hits.map((hit) => hit.photo);
   },
   has: (id) => chosen.has(id),
   onChange(listener) {
     listeners.add(listener);
   },
-  set(photos, on) {
-    for (const photo of photos)
-      if (on) chosen.set(photo.id, photo);
-      else chosen.delete(photo.id);
+  set(hits, on) {
+    for (const hit of hits)
+      if (on) chosen.set(hit.photo.id, hit);
+      else chosen.delete(hit.photo.id);
     tell();
   },
   begin() {

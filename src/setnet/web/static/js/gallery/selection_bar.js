@@ -3,6 +3,9 @@
 import { urls } from "../api.js";
 import { Press } from "../device.js";
 import { h, icon, iconButton, plural } from "../dom.js";
+import { nameFaces } from "../naming.js";
+import { popup } from "../popup.js";
+import { sayOfAll } from "../search/labels.js";
 import { toast } from "../toasts.js";
 import { selection } from "./selection.js";
 
@@ -51,6 +54,43 @@ async function copyPaths() {
   else toast("The browser did not let the paths be copied.", "error");
 }
 
+const news = () => document.dispatchEvent(new CustomEvent("people-named", { detail: null }));
+
+// What can be said of all the photos at once: that somebody found in them is or is not there, or who their only face is.
+function sayings() {
+  const found = new Map(); // id of a person -> them, with their faces
+  for (const { photo, matches } of selection.hits)
+    for (const { saved, face, sure } of matches) {
+      if (!saved || face === null) continue;
+      if (!found.has(saved.id)) found.set(saved.id, { saved, all: [], guesses: [] });
+      const one = found.get(saved.id);
+      one.all.push({ photo: photo.id, face });
+      if (sure === false) one.guesses.push({ photo: photo.id, face });
+    }
+  const say = (text, label, saved, faces) => ({ text, act: () => sayOfAll(label, saved, faces, news) });
+  const single = selection.photos.filter(({ faces }) => faces.length === 1).map(({ id }) => ({ photo: id, face: 0 }));
+  return [
+    ...[...found.values()].flatMap(({ saved, all, guesses }) => [
+      guesses.length && say(`This is ${saved.name}`, "confirm", saved, guesses),
+      say(`Not ${saved.name}`, "reject", saved, all),
+    ]),
+    single.length && { text: "This is…", act: () => nameFaces(single, news) },
+  ].filter(Boolean);
+}
+
+function who(event) {
+  const item = ({ text, act }) => {
+    const call = async () => {
+      close();
+      await act();
+      selection.clear();
+      news();
+    };
+    return h("button", { type: "button", class: "menu-item", onclick: call }, text);
+  };
+  const close = popup(event.currentTarget, "Who is in them", sayings().map(item));
+}
+
 export function addSelectionBar() {
   const count = h("b", { role: "status" });
   const download = h("a", { class: "button compact primary", download: "" }, icon("download"), "Download");
@@ -68,11 +108,18 @@ export function addSelectionBar() {
   const canShare = Boolean(navigator.canShare?.({ files: [new File([], "a.jpg", { type: "image/jpeg" })] }));
   const [words, act] = canShare ? ["Share", share] : ["Copy link", copyLink];
   const send = h("button", { type: "button", class: "button compact", onclick: act }, icon("share"), words);
+  const people = h(
+    "button",
+    { type: "button", class: "button compact", "aria-haspopup": "dialog", "aria-expanded": "false", onclick: who },
+    icon("people"),
+    "Who?",
+  );
   const bar = h(
     "div",
     { class: "selection", role: "toolbar", "aria-label": "Selected photos", hidden: true },
     count,
     download,
+    people,
     copy,
     send,
     iconButton("close", "Select none", () => selection.clear()),
@@ -86,6 +133,7 @@ export function addSelectionBar() {
     count.textContent = photos.length ? `${photos.length.toLocaleString()} selected` : `${Press()} photos`;
     const isTooMuch = photos.length > MOST;
     copy.disabled = !photos.length;
+    people.hidden = !sayings().length;
     send.disabled = canShare && !photos.length;
     download.title = isTooMuch ? `At most ${MOST} at once` : "";
     if (isTooMuch || !photos.length) download.removeAttribute("href");

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { decided } from "../dialogs.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
-import { askForName, merged } from "../naming.js";
+import { askForName, merged, mergedIfMeant } from "../naming.js";
 import { called, saved } from "../saved_people.js";
 import { toast, undoable } from "../toasts.js";
 
@@ -78,7 +78,7 @@ export class PersonHead {
     };
     const other = now.name && called(now.name);
     if (other && other.id !== person.id) {
-      await this.become(person, other);
+      await this.become(mergedIfMeant, person, other);
       return;
     }
     const changes = Object.fromEntries(
@@ -111,11 +111,11 @@ export class PersonHead {
       toast(`Nobody else saved is called ${name}.`, "error");
       return;
     }
-    await this.become(person, into);
+    await this.become(merged, person, into);
   }
 
-  async become(person, into) {
-    if (await merged(person, into, () => this.moved(person.id))) this.moved(into.id);
+  async become(merge, person, into) {
+    if (await merge(person, into, () => this.moved(person.id))) this.moved(into.id);
   }
 
   async remove(person) {

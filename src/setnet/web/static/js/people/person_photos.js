@@ -42,10 +42,13 @@ export class PersonPhotos {
   }
 
   add({ photos, cursor }) {
-    const { name } = this.person;
+    const saved = this.person;
     this.cursor = cursor;
     for (const { face, sure, ...photo } of photos)
-      this.hits.push({ photo, matches: [{ name, sure, face, box: photo.faces[face].box, quiet: sure }] });
+      this.hits.push({
+        photo,
+        matches: [{ name: saved.name, saved, sure, face, box: photo.faces[face]?.box, quiet: sure }],
+      });
     this.draw();
   }
 

@@ -5,6 +5,7 @@ import { api } from "../api.js";
 import { Press } from "../device.js";
 import { h, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
+import { called } from "../saved_people.js";
 import { keepUpload } from "../uploads.js";
 import { addExamples, addPerson, label, query } from "./query.js";
 import { queryValues } from "./query_address.js";
@@ -39,6 +40,7 @@ class Picker {
   constructor(files, target) {
     this.chosen = new Map(); // face id -> number of its photo
     this.examples = new Map(); // face id -> the example of the query that it would be
+    this.known = new Map(); // face id -> the saved person whose it surely is
     this.aborter = new AbortController();
     this.as = h("select", { "aria-label": "Add the selected faces as" });
     this.add = h("button", { type: "button", class: "button primary", onclick: () => this.finish() });
@@ -88,8 +90,12 @@ class Picker {
         file,
         seen.faces.map((face) => face.id),
       );
-      seen.faces.forEach(({ id }, face) => this.examples.set(id, { id, upload, face }));
+      seen.faces.forEach(({ id, person, sure }, face) => {
+        this.examples.set(id, { id, upload, face });
+        if (sure && called(person)) this.known.set(id, called(person));
+      });
       this.show(seen, canvas, caption, number);
+      if (this.columns === 1 && seen.faces.length === 1 && !this.target) this.finish(); // nothing is to be chosen
     } catch (error) {
       if (error.name === "AbortError") return;
       canvas.replaceWith(h("p", { class: "notice error", role: "alert" }, error.message));
@@ -137,7 +143,8 @@ class Picker {
         type: "button",
         class: "pick",
         "aria-pressed": "false",
-        "aria-label": `Face ${place + 1} of ${seen.faces.length}, from the left`,
+        "aria-label": `${this.known.get(face.id)?.name ?? "Face"}, ${place + 1} of ${seen.faces.length} from the left`,
+        title: this.known.get(face.id)?.name,
         onclick: () => {
           this.toggle(face, number, button);
         },
@@ -205,11 +212,19 @@ class Picker {
     };
   }
 
+  // Looks for whoever it is: a saved person who was recognised, or somebody new.
+  ask(example) {
+    const saved = this.known.get(example.id);
+    if (!saved) addPerson({ examples: [example] });
+    else if (!query.people.some((person) => person.saved?.id === saved.id)) addPerson({ saved });
+    else toast(`${saved.name} is in the query already.`);
+  }
+
   finish() {
     const of = (ids) => ids.map((id) => this.examples.get(id));
     const examples = of(this.inOrder());
     try {
-      if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
+      if (this.as.value === "each") examples.forEach((example) => this.ask(example));
       else if (this.as.value === "one") addPerson({ examples });
       else if (this.as.value === "alike") this.groups.forEach((ids) => addPerson({ examples: of(ids) }));
       else

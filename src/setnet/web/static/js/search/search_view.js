@@ -15,12 +15,13 @@ import { withUploads } from "../uploads.js";
 import { viewPhoto, Viewer } from "../viewer/viewer.js";
 import { Filters } from "./filters.js";
 import { FacesToSearch } from "./faces_to_search.js";
-import { exampleIn, findFace } from "./find_face.js";
+import { findFace } from "./find_face.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
 import {
   addExamples,
   conditions,
+  exampleIn,
   isHidden,
   label,
   needed,
@@ -53,8 +54,8 @@ export class SearchView {
     this.section = section;
     this.years = [];
     this.unfolded = new Set(); // how many of the people are in the photos that were unfolded
-    const faces = new FacesToSearch();
-    this.bar = new PeopleBar({ field: new SearchField({ years: () => this.years }), faces });
+    this.faces = new FacesToSearch();
+    this.bar = new PeopleBar({ field: new SearchField({ years: () => this.years }), faces: this.faces });
     this.filters = new Filters();
     this.summary = h("p", { class: "summary", role: "status" });
     this.notes = h("div", { class: "notes" });
@@ -92,7 +93,7 @@ export class SearchView {
     );
     section.append(
       this.head,
-      faces.element,
+      this.faces.element,
       this.firstRun.element,
       this.notes,
       this.results.element,
@@ -123,18 +124,25 @@ export class SearchView {
     if (read().name === "search") write("search", queryValues(), how);
   }
 
-  // Shows what the address asks for.
-  async show(status) {
-    this.status = status;
-    this.firstRun.draw(status);
-    await Promise.all([this.bar.load(), this.loadYears()]);
-    const { isNew, gone } = await follow(read().values);
+  // Shows what the address asks for. What is needed is asked for at once, since each answer may take long.
+  async show(asked) {
+    this.begun = asked.then((status) => {
+      this.status = status;
+      this.firstRun.draw(status);
+    });
+    const known = this.bar.load();
+    const begun = Promise.all([this.begun, known, this.loadYears()]);
+    begun.catch(() => {}); // it is awaited below
+    const { values } = read();
+    if (values.has("with") || values.has("without")) await known;
+    const { isNew, gone } = await follow(values);
     if (gone) toast(`${plural(gone, "person", "people")} of this search cannot be found any more.`, "error");
-    this.bar.draw();
-    this.filters.draw();
     if (isNew) query.hidden.clear();
     if (isNew || !this.answer) await this.search();
     else if (!this.answer.people.length) await this.reload();
+    await begun;
+    this.bar.draw();
+    this.filters.draw();
     this.followPhoto();
   }
 
@@ -148,7 +156,7 @@ export class SearchView {
   }
 
   async loadYears() {
-    const { months, total } = await api.timeline({});
+    const [{ months, total }] = await Promise.all([this.timeline.monthsOf({}), this.begun]);
     this.years = [...new Set(months.map(({ month }) => month?.slice(0, 4)).filter(Boolean))];
     this.filters.configure(this.status, this.years);
     this.filters.draw();
@@ -160,6 +168,7 @@ export class SearchView {
     this.firstRun.draw(status);
     if (this.section.hidden || wanted().length) this.forget();
     else this.reload();
+    this.faces.load().catch(() => {}); // people appear while an index run goes on
   }
 
   // Photos came or went: those that are shown stay where they are.
@@ -195,7 +204,7 @@ export class SearchView {
     this.section.setAttribute("aria-busy", "true");
     const waiting = setTimeout(() => this.wait(), 200);
     try {
-      const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
+      const [answer] = await Promise.all([wanted().length ? this.find(aborter.signal) : this.browse(), this.begun]);
       if (aborter.signal.aborted) return;
       const whom = ({ people }) => people.map((person) => person.key).join();
       if (!this.answer || whom(answer) !== whom(this.answer)) this.unfolded.clear();
@@ -281,11 +290,11 @@ export class SearchView {
   // Selects all photos of a group, those that are not loaded yet too.
   async tick({ key, count }) {
     while (this.answer?.cursor && (this.answer.hits.at(-1)?.matches.length ?? 0) >= count) await this.loadMore();
-    const photos = this.groups
+    const hits = this.groups
       .filter((group) => group.key === key)
       .flatMap((group) => group.hits)
-      .flatMap((hit) => [hit.photo, ...hit.alike]);
-    selection.set(photos, !photos.every((photo) => selection.has(photo.id)));
+      .flatMap((hit) => [hit, ...hit.alike.map((photo) => ({ photo, matches: [] }))]);
+    selection.set(hits, !hits.every((hit) => selection.has(hit.photo.id)));
   }
 
   async loadMore() {
@@ -316,7 +325,7 @@ export class SearchView {
         ...hit,
         matches: hit.matches
           .filter((match) => !isHidden(people[match.person], hit.photo.id, match.face))
-          .map((match) => ({ ...match, name: label(people[match.person]) })),
+          .map((match) => ({ ...match, name: label(people[match.person]), saved: people[match.person].saved })),
       }))
       .filter((hit) => hit.matches.length >= needed());
   }
