@@ -83,6 +83,10 @@ export const api = {
   photoFolders: () => get("/timeline/folders"),
   /** @returns {Answer<"Photo">} */
   photo: (id) => get(`/photos/${id}`),
+  /** @returns {Answer<"Person">} */
+  tag: (id, tagged) => post(`/photos/${id}/tags`, tagged),
+  /** @returns {Answer<"Person">} */
+  untag: (id, who) => call("DELETE", `/photos/${id}/tags?${new URLSearchParams({ person: who })}`),
   /** @returns {Answer<"Shots">} */
   shots: (id) => get(`/photos/${id}/shots`),
   /** @returns {Answer<"Change">} */

@@ -59,18 +59,19 @@ export function tileOf(hit, width, height, act) {
   photo.faces.forEach((face, number) => {
     if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));
   });
+  const placed = matches.filter((match) => match.box); // whoever was tagged may have none
   const places = tagPlaces(
-    matches.map((match) => ({ box: match.box, text: called(match) })),
+    placed.map((match) => ({ box: match.box, text: called(match) })),
     photo,
     width,
     height,
     18,
   );
-  for (const match of matches)
+  for (const match of placed)
     tile.append(
       h("div", { class: `box match ${bandOf(match)}`, style: boxStyle(match.box, photo), "data-name": match.name }),
     );
-  matches.forEach((match, number) => {
+  placed.forEach((match, number) => {
     if (places[number] && !match.quiet) tile.append(tag(match, hit, places[number], act));
   });
   return tile;

@@ -47,7 +47,7 @@ export class PersonPhotos {
     for (const { face, sure, ...photo } of photos)
       this.hits.push({
         photo,
-        matches: [{ name: saved.name, saved, sure, face, box: photo.faces[face]?.box, quiet: sure }],
+        matches: [{ name: saved.name, saved, sure, face, box: photo.faces[face]?.box ?? null, quiet: sure }],
       });
     this.draw();
   }

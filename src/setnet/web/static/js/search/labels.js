@@ -7,7 +7,10 @@ import { toast, undoable } from "../toasts.js";
 // `person` is a saved person's {id, name}; resolves to whether it was stored.
 async function say(label, text, person, photo, face, undone) {
   try {
-    const { change, notes = [] } = await api[label](person.id, photo.id, face);
+    const tagged = face === null; // by hand, where no face is
+    const { change, notes = [] } = await (tagged
+      ? api.untag(photo.id, person.id)
+      : api[label](person.id, photo.id, face));
     for (const note of notes) toast(note, "warn");
     undoable(text, change, undone);
     return true;

@@ -7,6 +7,7 @@ import { bandOf, called, certainty } from "../gallery/matches.js";
 import { boxStyle, tagPlaces } from "../gallery/tags.js";
 import { findFace } from "../search/find_face.js";
 import { toast } from "../toasts.js";
+import { Tagging } from "./tagging.js";
 import { ShotPlayer } from "./shot_player.js";
 import { clock, ShotStrip } from "./shot_strip.js";
 import { identified, ViewerFaces } from "./viewer_faces.js";
@@ -51,11 +52,19 @@ export class Viewer {
     this.frame = h("div", { class: "frame" });
     this.near = h("img", { class: "near", alt: "", hidden: true });
     this.swiped = 0; // pixels by which a finger has moved the photo
+    this.tagging = new Tagging({
+      frame: this.frame,
+      photo: () => this.hit.photo,
+      changed: () => {
+        document.dispatchEvent(new CustomEvent("people-named", { detail: null }));
+        if (this.dialog.open) this.draw();
+      },
+    });
     this.strip = new ShotStrip((second) => this.player?.play(second));
     this.stage = h("div", { class: "stage" }, this.near, this.frame, this.previous, this.next, this.strip.element);
     this.zoom = new Zoom(this.stage, {
       changed: () => this.fit(),
-      isOn: () => Boolean(this.hit) && !this.player,
+      isOn: () => Boolean(this.hit) && !this.player && !this.tagging.isOn,
       size: () => this.base ?? [0, 0],
     });
     this.zoomer = [
@@ -71,6 +80,7 @@ export class Viewer {
       close: () => this.leave(),
       peek: (id) => this.peek(id),
       redraw: () => this.dialog.open && this.draw(),
+      tag: () => this.tagging.ask(),
     });
     this.dialog = h(
       "dialog",
@@ -81,6 +91,7 @@ export class Viewer {
         h("div", { class: "title" }, this.title, this.about),
         this.names,
         this.sheet,
+        this.tagging.button,
         this.zoomer,
         this.open,
         this.download,
@@ -236,12 +247,14 @@ export class Viewer {
     this.strip.element.replaceChildren();
     if (this.player) this.strip.show(photo).catch(() => {});
     this.fit();
+    this.tagging.turn(false);
+    this.tagging.button.hidden = photo.kind === "video";
     this.faces(hit, []);
     for (const step of [1, -1]) this.preload(this.source.hits()[this.source.index + step]?.photo);
     api
       .photo(photo.id)
       .then((details) => {
-        if (this.hit === hit) this.faces(hit, details.faces);
+        if (this.hit === hit) this.faces(hit, details.faces, details.tags);
       })
       .catch(() => {});
   }
@@ -250,7 +263,7 @@ export class Viewer {
     if (photo && photo.kind !== "video") new Image().src = urls.thumbnail(photo, SMALL);
   }
 
-  faces(hit, known) {
+  faces(hit, known, tags = []) {
     const { photo } = hit;
     const who = identified(hit, known, this.act.savedOf);
     if (this.player) this.player.tracks = known.map((face) => face.track ?? []);
@@ -278,13 +291,25 @@ export class Viewer {
         : [];
     });
     this.targets = targets;
+    const tagged = tags
+      .filter(({ box, face }) => box && face === null)
+      .map(({ person, box }) =>
+        h("div", { class: "tagged", style: boxStyle(box, photo) }, h("span", { class: "tag known" }, person)),
+      );
+    targets.push(...tagged);
     if (image.isConnected) {
       // a video that is taken out stops
       [...this.frame.children].forEach((child) => child !== image && child.remove());
       this.frame.append(...targets, ...this.tags.map((tag) => tag.element));
     } else this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
     this.placeTags();
-    this.side.show(hit, who, targets, this.listed?.alike?.length ? [this.listed.photo, ...this.listed.alike] : []);
+    this.side.show(
+      hit,
+      who,
+      targets,
+      this.listed?.alike?.length ? [this.listed.photo, ...this.listed.alike] : [],
+      tags,
+    );
   }
 
   // Boxes and names follow the faces of a video; whoever is not seen has none.
@@ -348,7 +373,8 @@ export class Viewer {
       this.fit();
     };
     listen("touchstart", (event) => {
-      start = event.touches.length === 1 && this.zoom.scale === 1 ? event.touches[0].clientX : null;
+      start =
+        event.touches.length === 1 && this.zoom.scale === 1 && !this.tagging.isOn ? event.touches[0].clientX : null;
     });
     listen("touchmove", (event) => {
       if (start !== null && event.touches.length === 1) moveTo(event.touches[0].clientX - start);

@@ -2,7 +2,7 @@
 
 import { urls } from "../api.js";
 import { active, h, plural } from "../dom.js";
-import { cutOut } from "../face_picture.js";
+import { coverOf, cutOut } from "../face_picture.js";
 import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
@@ -19,19 +19,22 @@ export function identified(hit, known, savedOf) {
   });
 }
 
+const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": name, onclick }, text);
+
 export class ViewerFaces {
-  // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself. peek(id): shows another photo of the same moment.
-  constructor({ act, close, redraw, peek }) {
+  // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself. peek(id): shows another photo of the same moment; tag(): asks who else is there.
+  constructor({ act, close, redraw, peek, tag }) {
     this.act = act;
     this.close = close;
     this.redraw = redraw;
     this.peek = peek;
+    this.tag = tag;
     this.element = h("aside", { class: "side", id: "viewer-side", "aria-label": "Faces in this photo", tabindex: "0" });
     this.said = new Set(); // "photo/face" that were confirmed in this view
   }
 
   // `moment`: the photos that are one in the answer, if there are several.
-  show(hit, who, targets, moment = []) {
+  show(hit, who, targets, moment = [], tags = []) {
     const focused = active()?.dataset?.act;
     const { faces } = hit.photo;
     this.element.replaceChildren(
@@ -41,11 +44,29 @@ export class ViewerFaces {
         "ol",
         {},
         faces.map((face, number) => this.line(hit, face, number, who[number], targets[number])),
+        tags.filter(({ face }) => face === null).map(({ person }) => this.tagged(hit, person)),
       ),
+      link("tag", "Somebody else is here…", () => this.tag()),
       this.details(hit.photo),
       this.advanced(who),
     );
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
+  }
+
+  // Whom the user sees where no face was found.
+  tagged({ photo }, name) {
+    const person = savedAs(name);
+    const remove = async () => {
+      await rejectFace(person, photo, null, this.redraw);
+      this.redraw();
+    };
+    return h(
+      "li",
+      {},
+      person ? coverOf(person) : "",
+      h("span", { class: "who" }, name),
+      h("span", { class: "acts" }, person && link(`untag-${person.id}`, `Not ${name}`, remove)),
+    );
   }
 
   moment(photos, shown) {
@@ -117,29 +138,28 @@ export class ViewerFaces {
   }
 
   acts(hit, number, who) {
-    const link = (name, text, onclick) =>
-      h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
-    const find = link("find", "Find this person", () => {
+    const say = (name, text, act) => link(`${name}-${number}`, text, act);
+    const find = say("find", "Find this person", () => {
       this.close();
       this.act.find(hit.photo, number, who?.saved);
     });
-    if (!who?.saved && !who?.match) return [find, link("name", "Who is this?", () => this.name(hit, number))];
+    if (!who?.saved && !who?.match) return [find, say("name", "Who is this?", () => this.name(hit, number))];
     if (who.saved) {
       const isSaid = this.said.has(`${hit.photo.id}/${number}`);
       return [
         isSaid
           ? h("span", { class: "said" }, "Confirmed")
-          : who.sure === false && link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
-        link("not", `Not ${who.name}`, () => this.refuse(hit, number, who)),
+          : who.sure === false && say("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
+        say("not", `Not ${who.name}`, () => this.refuse(hit, number, who)),
         !who.match && find,
       ];
     }
     return [
-      link("more", "Use as example", () => {
+      say("more", "Use as example", () => {
         this.close();
         this.act.example(who.match, hit.photo, number);
       }),
-      link("not", `Not ${who.name}`, () => {
+      say("not", `Not ${who.name}`, () => {
         this.act.reject(who.match, hit);
         this.redraw();
       }),
