@@ -81,6 +81,27 @@ def test_who_is_always_together_is_a_suggestion(library: Library, add_photo: Any
     assert len(library.people) == 0
 
 
+def test_another_spelling_of_a_saved_name_is_listed(library: Library, add_photo: Any) -> None:
+    library.people.add("Anna Schmidt", [Example(face_of(5))])
+    add_photo("a.jpg", 1, xmp=lightroom({"Anna Schmitt": area_of(1)}, (1600, 1200)))
+    (hint,) = import_tags(library).hints
+    assert "'Anna Schmitt' may be another spelling of 'Anna Schmidt'" in hint
+
+
+def test_a_name_that_is_spelt_in_two_ways_takes_no_face_of_the_other(
+    library: Library, add_photo: Any
+) -> None:
+    for number in range(9):
+        add_photo(f"{number}.jpg", 1)
+        photo = next(p for p in library.photos.all_photos() if p.path.name == f"{number}.jpg")
+        takeout(photo.path, ["Jon Smith" if number < 3 else "John Smith"])
+    done = import_tags(library)
+    assert [person.name for person in library.people] == ["John Smith"]
+    assert (done.named, {one.name for one in done.suggestions}) == (6, {"Jon Smith"})
+    (hint,) = done.hints
+    assert "'Jon Smith' may be another spelling of 'John Smith'" in hint
+
+
 def test_saved_people_are_found_in_captions_and_keywords(library: Library, add_photo: Any) -> None:
     for number, name in ((1, "Anna"), (2, "Ben")):
         library.people.add(name, [Example(face_of(number, view)) for view in range(4)])

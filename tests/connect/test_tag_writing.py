@@ -14,6 +14,7 @@ from PIL import Image
 from setnet.connect import import_tags, write_tags
 from setnet.connect.xmp import regions_in_xmp
 from setnet.errors import InvalidInputError
+from setnet.faces import Box
 from setnet.library import Library
 from tests.support.invented_photos import area_of
 from tests.support.tag_files import lightroom, packet
@@ -178,3 +179,13 @@ def test_names_come_back_to_the_same_faces_of_upright_and_turned_photos(
         (library.photos.get(label.photo_id or "").path, label.face) for label in library.people.labels("Anna")
     }
     assert faces == {(upright, 0), (turned, 1)}
+
+
+def test_a_box_that_the_user_tagged_is_written(named: Library, tmp_path: Path) -> None:
+
+    photo = next(photo for photo in named.photos.all_photos() if photo.path.name == "d.jpg")
+    named.people.tag("Ben", photo.id, Box(800, 600, 960, 840))
+    assert write_tags(named, ["Ben"]).regions["Ben"] == 2
+    (found,) = regions_in_xmp((tmp_path / "photos" / "d.jpg.xmp").read_bytes())
+    (region,) = found.regions
+    assert (region.name, *region.area) == ("Ben", *map(pytest.approx, (0.5, 0.5, 0.6, 0.7)))

@@ -102,7 +102,7 @@ def import_tags(
 
 
 def _import_remarks(done: TagImport) -> list[str]:
-    remarks = []
+    remarks = [f"note: {hint}" for hint in done.hints]
     if done.refused:
         remarks.append(f"{done.refused:,} tagged faces were rejected for that person before, and stay so")
     places = [f"{name} in {display_path(path)}" for path, name in done.not_found]
@@ -111,6 +111,8 @@ def _import_remarks(done: TagImport) -> list[str]:
         f"face {c.face} of {display_path(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts
     ]
     remarks += first_lines("not changed:", conflicts)
-    maybe = [f"{display_path(s.photo)}#{s.face} may be {s.name}" for s in done.suggestions]
-    remarks += first_lines("ask yourself, and `setnet people confirm NAME PHOTO#N`:", maybe)
+    maybe = [f"{s.name} is {display_path(s.photo)}#{s.face}" for s in done.suggestions]
+    remarks += first_lines("maybe:", maybe)
+    if maybe:
+        remarks.append("`setnet people confirm NAME PHOTO#N` says that one is right")
     return remarks + first_lines("could not be read:", files_with_reasons(done.unreadable))

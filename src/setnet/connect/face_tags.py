@@ -34,7 +34,7 @@ from setnet.faces.photo import PhotoHeader, read_header
 from setnet.library import FaceConflict, FaceName, FacesNamed, Library, LibraryPhoto
 from setnet.library.name_solver import PhotoWithNames, solve_names
 from setnet.library.paths import existing_paths, is_below
-from setnet.library.person import checked_name
+from setnet.library.person import checked_name, find_person, spelling_hints
 
 _KEPT_FOLDERS = 64
 _SUFFIXES = (".xmp", ".XMP")
@@ -303,6 +303,8 @@ class TagImport:
         Files that could not be read, or not in full, and why.
     without_boxes
         How many photos have names but no places, and how many faces got one of these names all the same.
+    hints
+        New names that may be other spellings of a person's, a sentence each.
     suggestions
         Faces that may be a name's, but others may be too: `people confirm` names them.
     change
@@ -321,6 +323,7 @@ class TagImport:
     not_found: list[tuple[Path, str]] = field(default_factory=list)
     conflicts: list[TagConflict] = field(default_factory=list)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     suggestions: list[NameSuggestion] = field(default_factory=list)
     change: int | None = None
     dry_run: bool = False
@@ -351,6 +354,7 @@ class TagImport:
             "unreadable": [{"file": os.fsdecode(p), "reason": why} for p, why in self.unreadable],
             "without_boxes": self.without_boxes,
             "solved": self.solved,
+            "hints": self.hints,
             "suggestions": [s._asdict() | {"photo": os.fsdecode(s.photo)} for s in self.suggestions],
             "change": self.change,
             "dry_run": self.dry_run,
@@ -394,6 +398,9 @@ def import_tags(
             open_photos.append(_OpenPhoto(photo, tags.names, {one.face: one.name for one in found}))
     said += _solve(library, open_photos, said, report)
     _take(report, library.people.name_faces(said, dry_run=dry_run, progress=progress), paths)
+    with library.database.reading() as db:
+        doubtful = {one.name for one in report.suggestions if find_person(db, one.name) is None}
+        report.hints += spelling_hints(db, sorted(doubtful))
     return report
 
 
@@ -488,7 +495,7 @@ def _read_names(photo: LibraryPhoto, tags: PhotoTags, report: TagImport) -> list
 
 def _take(report: TagImport, done: FacesNamed, paths: dict[str, Path]) -> None:
     report.people, report.new, report.change = len(done.people), done.new, done.change
-    report.known, report.refused = done.known, done.rejected
+    report.known, report.refused, report.hints = done.known, done.rejected, done.hints
     report.faces = dict(sorted(Counter(said.name for said in done.named).items()))
     report.conflicts = [_conflict(conflict, paths) for conflict in done.conflicts]
 

@@ -35,7 +35,7 @@ from setnet.connect.xmp import LARGEST_XMP, MWG, add_regions, new_sidecar
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library import Library, LibraryPhoto
+from setnet.library import Library, LibraryPhoto, StoredFace
 from setnet.library.face_references import SAME_FACE
 from setnet.library.person_matcher import NamedPeople
 
@@ -48,10 +48,15 @@ def _photos_with_names(
     """Yield every photo with the names of its faces that are confirmed, examples or sure matches.
 
     A face is one person's, the one it exceeds the threshold of by most; `only` says whose names are wanted.
+    Where the user tagged somebody and there is no face, the photo has one at the box of the tag.
     """
     people = NamedPeople.of(library)
     examples: defaultdict[str, list[tuple[Box, str]]] = defaultdict(list)
+    tagged: defaultdict[str, list[tuple[Box, str]]] = defaultdict(list)
     for person in library.people:
+        for content, box in library.people.tagged_contents(person):
+            if box is not None and (not only or person.name in only):
+                tagged[content.hex()].append((box, person.name))
         for example in library.people.examples(person):
             if example.content is not None and example.box is not None:
                 examples[example.content.hex()].append((example.box, person.name))
@@ -66,6 +71,11 @@ def _photos_with_names(
             name = known[0] if known else identity.name if identity.sure else ""
             if name and (not only or name in only):
                 names[number] = name
+        for box, name in tagged[photo.content]:
+            if not any(box.overlap(face.box) >= SAME_FACE for face in photo.faces):
+                names[len(photo.faces)] = name
+                at_tag = StoredFace(len(photo.faces), *box, 1.0, b"", "{}")
+                photo = photo._replace(faces=(*photo.faces, at_tag))
         yield photo, names
 
 
@@ -134,7 +144,8 @@ def write_tags(
 ) -> TagsWritten:
     """Write the named faces of a library's photos as MWG regions to sidecars, such as `photo.jpg.xmp`.
 
-    Named are faces that are confirmed, examples or sure matches. Each sidecar is written whole or not at all.
+    Named are faces that are confirmed, examples or sure matches, and boxes that the user tagged. Each sidecar
+    is written whole or not at all.
 
     Parameters
     ----------

@@ -64,6 +64,7 @@ from setnet.library.person import (
     read_labels,
     read_tags,
     require_person,
+    spelling_hints,
     stack_examples,
 )
 from setnet.library.pictures import draw_face_picture
@@ -207,6 +208,9 @@ class People:
         before = [] if known is None else self.examples(known)
         saved = self.add(name, examples)
         notes = []
+        if known is None:
+            with self._database.reading() as db:
+                notes += spelling_hints(db, [saved.name])
         again = len(examples) - (saved.examples - len(before))
         if again > 0:
             notes.append(f"{_faces(again)} {saved.name} had already: the same face counts once")

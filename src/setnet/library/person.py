@@ -91,7 +91,8 @@ def spelling_hints(db: sqlite3.Connection, new: Iterable[str]) -> list[str]:
             if other != name and pair not in said and _is_spelling(letters, others):
                 said.add(pair)
                 hints.append(
-                    f"{name!r} may be another spelling of {other!r}: `setnet people merge` makes the two one"
+                    f"{name!r} may be another spelling of {other!r}: `setnet people merge`, or `people edit "
+                    "--alias`, makes the two one"
                 )
     return hints
 
