@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.representations import coded_elements, element_bytes
+from setnet.evaluate.representations import _rotation, coded_elements, element_bytes
 from setnet.heads import unit
-from setnet.heads.bit_codes import BitCodec
 
 
 @pytest.fixture
@@ -23,11 +22,20 @@ def test_fewer_bits_lose_more(rows: np.ndarray) -> None:
     assert errors[0] < 0.002 < errors[1] < errors[2] < 0.06
 
 
-def test_one_bit_has_the_estimates_of_the_codec(rows: np.ndarray) -> None:
-    queries = unit(np.random.default_rng(1).normal(size=(20, 128)).astype(np.float32))
-    codec = BitCodec(rows.mean(axis=0))
-    estimates = codec.estimates(*codec.encode(rows), queries)
-    np.testing.assert_allclose(coded_elements(1)(rows) @ queries.T, estimates, atol=1e-5)
+def test_one_bit_estimates_are_unbiased_and_as_good_as_a_bit_per_dimension_allows() -> None:
+    rows = unit(np.random.default_rng(3).normal(size=(4000, 128)).astype(np.float32) + 0.3)
+    exact = rows @ rows[::100].T
+    error = coded_elements(1)(rows) @ rows[::100].T - exact
+    assert abs(error.mean()) < 0.005
+    assert error.std() < 0.08  # sqrt(pi / 2 - 1) / sqrt(128) is 0.067
+    assert np.corrcoef(exact.ravel(), error.ravel())[0, 1] < 0.2
+
+
+@pytest.mark.parametrize("dim", [1, 64, 100, 512, 1500])
+def test_a_rotation_keeps_dot_products(dim: int) -> None:
+    rows = np.random.default_rng(dim).normal(size=(5, dim)).astype(np.float32)
+    turned = rows @ _rotation(dim).T
+    np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, rtol=1e-4, atol=1e-3)
 
 
 def test_rows_of_zeros_stay_out(rows: np.ndarray) -> None:
