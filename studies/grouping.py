@@ -19,8 +19,8 @@ from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import Column, Table, result_table
 from setnet.library import group_descriptors
-from setnet.library.descriptor_files import check_one_model
 from setnet.train import VirtualPeople
+from studies.matching_faces import check_one_model
 
 Rows = NDArray[np.int64]
 Draw = Callable[[Sequence[Rows], np.random.Generator], Rows]

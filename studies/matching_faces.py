@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LabelledPeople, read_people, train_test_split
-from setnet.library.descriptor_files import check_one_model
+from setnet.library.descriptor_files import read_model
 from studies.score_fitting import LabelledFaces
 
 ERRATA_FILE = Path(__file__).parent / "lfw_errata.json"
@@ -42,6 +42,18 @@ def photo_key(path: str) -> str:
     'Anna/Anna_0001.jpg'
     """
     return "/".join(PurePath(path).parts[-2:])
+
+
+def check_one_model(paths: Sequence[Path]) -> str:
+    """Return the model of descriptor files that are used together; raise when there are two."""
+    made_by = {found: path for path in paths if (found := read_model(path))}
+    if len(made_by) > 1:
+        (one, first), (other, second) = list(made_by.items())[:2]
+        raise InvalidInputError(
+            f"{first} was made by {one}, {second} by {other}: descriptors of two models or metrics do not "
+            "compare; describe the photos of one again (`setnet describe`)"
+        )
+    return next(iter(made_by), "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ from setnet.heads import Aggregator, Head, Mean, SetNet, unit
 from setnet.heads.layers import Product
 from setnet.heads.shipped import head_path
 from setnet.library import read_descriptors
-from setnet.library.descriptor_files import check_one_model
 from setnet.train import RECIPES, fit_head
+from studies.matching_faces import check_one_model
 
 Floats = NDArray[np.float32]
 CALIBRATION_SETS = 32_000

@@ -23,7 +23,7 @@ def photos_of(library: Library, name: str) -> set[str]:
 
 def state_of(library: Library, name: str) -> tuple[set[str], set[str], set[tuple[str | None, bool]]]:
     """Return a person's photos, groups and labels."""
-    groups = {group.id for group in library.groups.of_person(library.people.get(name).id)}
+    groups = {group.id for group in library.groups.page("named") if group.name == name}
     labels = {(label.photo_id, label.is_match) for label in library.people.labels(name)}
     return photos_of(library, name), groups, labels
 

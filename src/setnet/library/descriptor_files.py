@@ -82,18 +82,6 @@ def read_model(path: str | Path) -> str:
         return str(file["model"]) if "model" in file else ""
 
 
-def check_one_model(paths: Sequence[Path]) -> str:
-    """Return the model of descriptor files that are used together; raise when there are two."""
-    made_by = {found: path for path in paths if (found := read_model(path))}
-    if len(made_by) > 1:
-        (one, first), (other, second) = list(made_by.items())[:2]
-        raise InvalidInputError(
-            f"{first} was made by {one}, {second} by {other}: descriptors of two models or metrics do not "
-            "compare; describe the photos of one again (`setnet describe`)"
-        )
-    return next(iter(made_by), "")
-
-
 def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """Return the arrays called ``names`` of an ``.npz`` file; no pickle is read."""
     try:

@@ -271,11 +271,6 @@ class Groups:
         with self._database.reading() as db:
             return _select(db, condition, min_faces, size, number, -1 if limit is None else limit)
 
-    def of_person(self, person_id: str) -> list[Group]:
-        """Return the groups of a saved person by their id, the largest first."""
-        with self._database.reading() as db:
-            return _select(db, "people.uid = ? ORDER BY g.faces DESC, g.id", person_id)
-
     def of_photo(self, photo_id: str) -> dict[int, str]:
         """Return the ids of the groups that faces of a photo are in, by the number of the face."""
         with self._database.reading() as db:

@@ -15,7 +15,7 @@ from setnet.faces.descriptor import Descriptor
 from setnet.faces.registry import entry_from_table
 from setnet.faces.settings import store_calibration
 from setnet.library import write_descriptor_file
-from setnet.library.descriptor_files import check_one_model
+from studies.matching_faces import check_one_model
 
 OFFSET = Metric((0.6, 0.0), "some faces")
 
