@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import threading
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.engine import Collection
+from setnet.engine.collection import living_rows
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 
 DIM = 16
@@ -72,6 +76,53 @@ def test_a_later_item_replaces_one_of_its_id_also_across_numbers_of_parts(tmp_pa
         with pytest.raises(InvalidInputError, match="'d'"):
             collection.delete(["a", "d"])
         assert len(index) == 3
+
+
+def test_a_collection_on_a_web_server_is_read_and_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Collection.create(tmp_path / "made", dim=3).add(["a", "b"], np.eye(3)[:2], [1, 1])
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_address[1]}/made"
+            with SetIndex.open(address) as index:
+                assert index.search(np.eye(3)[1:]).ids[0] == "b"
+            with pytest.raises(StorageError, match=address):
+                Collection(address).add(["c"], np.eye(3)[:1], [1])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_tables_follow_the_rows_of_segments(address: str, is_merged: bool) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    collection = Collection.create(address, dim=3)
+    for n, ids in enumerate((["a", "b"], ["c"], ["d", "a"])):
+        rows = [{"id": name, "batch": n} for name in ids]
+        faces = [{"face": f"{name}{n}.{i}"} for name in ids for i in range(2)]
+        tables = [arrow.Table.from_pylist(rows), arrow.Table.from_pylist(faces)]
+        collection.add(ids, np.eye(3)[[0, 1] * len(ids)], [2] * len(ids), tables=tables)
+    collection.add(["e"], np.eye(3)[:1], [1])  # without tables: such segments are merged apart
+    collection.delete(["c"])
+    if is_merged:
+        collection.compact()
+    found: dict[str, list[str]] = {}
+    for listed in collection.manifest.segments[:-1]:
+        items, faces = (collection.table(listed, kind).to_pylist() for kind in ("items", "elements"))
+        for row in living_rows(listed).tolist():
+            found[items[row]["id"]] = [face["face"] for face in faces[2 * row : 2 * row + 2]]
+    assert found == {"b": ["b0.0", "b0.1"], "d": ["d2.0", "d2.1"], "a": ["a2.0", "a2.1"]}
+    assert len(collection.manifest.segments) == (2 if is_merged else 4)
 
 
 def _add_many(address: str, who: int, barrier: Any) -> None:
