@@ -16,7 +16,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.engine import Collection
-from setnet.engine.collection import living_rows
+from setnet.engine.manifest import living_rows
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 
 DIM = 16

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from setnet.engine import Collection, SetIndex
-from setnet.engine.collection import Share
+from setnet.engine.manifest import Share
 from setnet.errors import InvalidInputError, ModelError, StorageError
 from setnet.library import Example, IndexReport, Library
 from setnet.library import collection as batch

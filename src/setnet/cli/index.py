@@ -217,7 +217,7 @@ class _Runs:
         exclude: Sequence[str] | None,
     ) -> IndexReport:
         """Find the faces of a part of the photos for a collection, and print what was done."""
-        from setnet.engine.collection import parse_part
+        from setnet.engine.manifest import parse_part
         from setnet.library.collection import index_into, index_with_dask
 
         if not photos:

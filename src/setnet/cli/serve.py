@@ -43,7 +43,7 @@ def serve(
     With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
     """
     if collection is not None:
-        from setnet.engine.collection import parse_part
+        from setnet.engine.manifest import parse_part
         from setnet.web import serve_collection
 
         if open_page or cors or call.chosen:

@@ -31,7 +31,8 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.collection import WHOLE, CollectionReader, Share
+from setnet.engine.collection import CollectionReader
+from setnet.engine.manifest import WHOLE, Share
 from setnet.engine.probe import ListsRead
 from setnet.engine.query import KnownPair, Mode, Query, QueryLike, Scoring, SearchOptions, query_elements
 from setnet.engine.rank import Proposed, join, no_scores, proposed_items, ranked_items

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import own_errors, storage_errors
-from setnet.engine.collection import CollectionReader, is_collection
+from setnet.engine.collection import CollectionReader
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
+from setnet.engine.manifest import is_collection
 from setnet.engine.query import Mode, Query, QueryLike, SearchOptions
 from setnet.engine.rank import best_items, best_of, comparable, ranked_items
 from setnet.engine.reader import IndexReader

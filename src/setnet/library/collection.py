@@ -23,7 +23,7 @@ import numpy as np
 
 from setnet.addresses import is_address
 from setnet.engine import Collection
-from setnet.engine.collection import (
+from setnet.engine.manifest import (
     WHOLE,
     ListedFile,
     Share,
@@ -72,6 +72,7 @@ _COLUMNS = {
         "stored_quality": "string",
     },
 }
+_NEEDED = ("root", "path", "size", "mtime_ns")
 _FACTS = [name for name in _COLUMNS["items"] if name not in ("id", "root")]  # of a `PhotoResult`
 
 
@@ -344,6 +345,8 @@ class CollectedPhotos:
         try:
             kinds = arrow.schema([(name, _COLUMNS["items"][name]) for name in columns])
             table = table.select(columns).cast(kinds).take(living_rows(listed))
+            if any(table.column(name).null_count for name in columns if name in _NEEDED):
+                raise ValueError("a photo without a path")
         except (arrow.ArrowException, ValueError, KeyError) as error:
             raise StorageError(f"{self.address}: the tables are not those of photos: {error}") from None
         for batch in table.to_batches(_CHUNK):

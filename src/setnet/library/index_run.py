@@ -13,7 +13,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from setnet.addresses import is_address
-from setnet.engine.collection import WHOLE, Share, is_in_part
+from setnet.engine.manifest import WHOLE, Share, is_in_part
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import as_path, is_below

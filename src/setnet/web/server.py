@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from setnet.connect.searchers import Searcher
-from setnet.engine.collection import WHOLE, Share
+from setnet.engine.manifest import WHOLE, Share
 from setnet.errors import StorageError
 from setnet.web.app import create_app
 from setnet.web.guard import network_of
