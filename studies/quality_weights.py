@@ -5,7 +5,7 @@
 
 A face's similarity, or its share in a set vector, is multiplied by (its length / the median length) ** power. The
 power is chosen on people of LFW's training half, from the same grid for each way of keeping sets; (w, b) is
-calibrated there again for each power, and the test half is looked at once. Crops are kept in DIR.
+calibrated there again for each power, and the test half is looked at once. Descriptors are kept in DIR.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from setnet.evaluate.stress_trial import (
 )
 from setnet.faces import load_descriptor
 from setnet.heads import Logistic, SetNet, codec, unit
-from setnet.train.faces import align_crops
+from setnet.train.faces import cut_face, face_places, identity_photos, read_photo
 
 Floats = NDArray[np.float32]
 POWERS = (-0.5, 0.0, 0.5, 1.0, 2.0)
@@ -64,12 +64,12 @@ def described(photos: Path, work: Path) -> Faces:
         folder = work / photos.name
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = load_descriptor("sface")
-        crops = align_crops(photos, descriptor.size, folder / "crops.npz")
-        parts = [
-            descriptor._run(descriptor._prepare(crops.pixels[at : at + 8]))
-            for at in range(0, len(crops.pixels), 8)
-        ]
-        np.savez(stored, rows=np.concatenate(parts), labels=crops.labels)
+        paths = [path for own in identity_photos(photos) for path in own]
+        faces = zip(paths, face_places(paths, folder / "places.bin"), strict=True)
+        size = descriptor.size
+        crops = np.stack([cut_face(read_photo(path), place, size, "five-point") for path, place in faces])
+        parts = [descriptor._run(descriptor._prepare(crops[at : at + 8])) for at in range(0, len(crops), 8)]
+        np.savez(stored, rows=np.concatenate(parts), labels=np.array([path.parent.name for path in paths]))
     with np.load(stored, allow_pickle=False) as file:
         return Faces(photos.name, file["rows"], file["labels"])
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.published import import_places, split_photos
+from setnet.evaluate import identify
+from setnet.evaluate.published import import_places, read_templates, split_photos
 from setnet.train.faces import face_places
 from tests.support.learn_people import photo_folder
 
@@ -75,3 +76,40 @@ def test_without_lists_half_of_the_people_are_tested(tmp_path: Path) -> None:
     assert len(np.unique(names[train])) == len(np.unique(names[~train])) == 3
     with pytest.raises(InvalidInputError, match="no such folder"):
         split_photos(tmp_path / "nowhere")
+
+
+@pytest.mark.usefixtures("toy_people")
+def test_templates_of_a_benchmark_are_the_faces_under_their_boxes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    people = rng.standard_normal((3, 128)).astype(np.float32)
+    rows = np.repeat(people, 3, axis=0) + 0.1 * rng.standard_normal((9, 128)).astype(np.float32)
+    paths = [f"/data/IJB-A/img/{person}{photo}.jpg" for person in range(3) for photo in range(3)]
+    boxes = np.tile(np.array([10, 10, 30, 40], np.float32), (9, 1))
+    described = tmp_path / "ijb.npz"
+    np.savez(described, descriptors=rows, labels=np.array([""] * 9), paths=np.array(paths), boxes=boxes)
+    head = "TEMPLATE_ID,SUBJECT_ID,FILE,MEDIA_ID,SIGHTING_ID,FRAME,FACE_X,FACE_Y,FACE_WIDTH,FACE_HEIGHT"
+    first = [f"{p},{p},img/{p}{n}.jpg,1,1,,12,10,20,30" for p in range(3) for n in range(2)]
+    (tmp_path / "gallery.csv").write_text("\n".join([head, *first]))
+    second = [f"{10 + p},{p},img/{p}2.jpg,9,11,20,30" for p in range(3)]
+    second += [
+        "13,0,img/02.jpg,9,80,80,20,20",
+        "14,7,img/02.jpg,9,11,20,30",
+    ]  # beside the face; not in the gallery
+    head = "TEMPLATE_ID,SUBJECT_ID,FILENAME,FACE_X,FACE_Y,FACE_WIDTH,FACE_HEIGHT"  # as IJB-B calls it
+    (tmp_path / "probes.csv").write_text("\n".join([head, *second]))
+    gallery = read_templates(tmp_path / "gallery.csv", described)
+    assert [(one.subject, one.rows, one.missed) for one in gallery] == [
+        ("0", (0, 1), 0), ("1", (3, 4), 0), ("2", (6, 7), 0),
+    ]  # fmt: skip
+    settings = identify.Settings(
+        methods=["mean"],
+        benchmark=described,
+        gallery=tmp_path / "gallery.csv",
+        probes=tmp_path / "probes.csv",
+    )
+    record = identify.run(settings)
+    assert "75" in identify.tables(record)[0].markdown()
+    assert record.row("descriptor").values["tpir1"] == [75.0], "three of four, since one face was not found"
+    assert record.extra["faces_not_found"] == 1
+    with pytest.raises(InvalidInputError, match="belong together"):
+        identify.Settings(benchmark=described)

@@ -182,6 +182,9 @@ class _Seed:
     def measure(self, loss: str, without: bool) -> None:
         """Train and measure all that is not there yet: first what needs no set training."""
         trained = [variant for variant in VARIANTS if variant.size is not None]
+        for variant in trained:  # all is chosen before a row is measured
+            self._check_verification()
+            self._rate(variant, loss)
         self._untrained_rows()
         for variant in [*trained, *(WITHOUT if without else ())]:
             self._rows_of(variant, loss)

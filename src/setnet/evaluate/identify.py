@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import match_rate_draws, people_draws
 from setnet.evaluate.people import similarities
+from setnet.evaluate.published import Template, read_templates
 from setnet.evaluate.record import Record, Row, Run
-from setnet.evaluate.settings import MethodSettings, experiment
+from setnet.evaluate.settings import MethodSettings, experiment, setting
 from setnet.evaluate.tables import CAPTION, Column, Table, result_table
 from setnet.heads import unit
+from setnet.library import read_descriptors
 
 TITLE = "Identification of single faces"
 
@@ -48,13 +51,27 @@ def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.f
 class Settings(MethodSettings):
     """1:N identification of single faces and verification, the paper's check of its descriptor."""
 
+    benchmark: Path | None = setting(
+        None,
+        "Descriptors of all faces in the photos of IJB-A or IJB-B (setnet describe --all-faces).",
+        metavar="FILE.npz",
+    )
+    gallery: Path | None = setting(None, "The benchmark's list of the gallery.", metavar="FILE.csv")
+    probes: Path | None = setting(None, "The benchmark's list of probes.", metavar="FILE.csv")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [self.benchmark, self.gallery, self.probes]
+        if any(given) and not all(given):
+            raise InvalidInputError("--benchmark, --gallery and --probes belong together")
+
 
 @experiment("identify")
 def run(run: Run, settings: Settings) -> None:
     """Measure identification rates and verification, for the descriptor, whitened, and every head.
 
     In each repeat a random half of a person's faces make their entry in the gallery (the mean), the other
-    half are probes.
+    half are probes; in a benchmark its lists say so, once, and verification is left out.
     """
     split = settings.train_test_split()
     methods = settings.fitted_methods(split)
@@ -67,17 +84,30 @@ def run(run: Run, settings: Settings) -> None:
     heads = methods.chosen_heads(settings.methods)
     run.total = len(single) + len(heads)
     run.note(world=split.name, people=len(groups), faces=int(sum(map(len, groups))))
+    lists = None
+    if settings.benchmark and settings.gallery and settings.probes:
+        lists = [read_templates(file, settings.benchmark) for file in (settings.gallery, settings.probes)]
+        everyone = unit(read_descriptors(settings.benchmark)[0])
+        missed = sum(one.missed for some in lists for one in some)
+        faces = sum(len(one.rows) for some in lists for one in some)
+        run.note(world=settings.benchmark.name, people=len(lists[0]), faces=faces, faces_not_found=missed)
     for name in [*single, *heads]:
         if run.has(name):
             continue
         run.say(name)
+        rows = everyone if lists else test.descriptors
         if name.startswith("descriptor"):
-            vectors = methods.whitening(test.descriptors) if name.endswith("+W") else test.descriptors
+            vectors = methods.whitening(rows) if name.endswith("+W") else rows
         else:
-            vectors = methods.aggregator(name).describe(test.descriptors)
-        values: dict[str, list[float]] = {}
-        draws: dict[str, list[float]] = {}
-        curves = []
+            vectors = methods.aggregator(name).describe(rows)
+        if lists:
+            truth, found = _of_templates(vectors, *lists)
+            values = {f"tpir{rank}": [float(hits.mean())] for rank, hits in found.items()}
+            who = [truth[:, None]]
+            draws = {f"tpir{rank}": people_draws([hits], who).tolist() for rank, hits in found.items()}
+            run.add(Row(name, values, {"dim": int(vectors.shape[1])}, draws=draws))
+            continue
+        values, draws, curves = {}, {}, []
         for repeat in range(settings.repeats):
             rng = np.random.default_rng((settings.seed, repeat))
             truth, found = _one_repeat(vectors, groups, rng)
@@ -104,6 +134,29 @@ def _accepted_draws(
     """Return (bars, draws): the share of genuine pairs accepted, every person counting alike."""
     pairs = [(vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)] for rows in groups]
     return match_rate_draws(np.array([[100.0 * (own > bar).mean() for own in pairs] for bar in bars]))
+
+
+def _of_templates(
+    vectors: Floats, gallery: Sequence[Template], probes: Sequence[Template]
+) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]]]:
+    """Return whose template each probe is, and whether it was identified; one without a face found is not.
+
+    Probes of people who are not in the gallery are left out: they are for the open-set test.
+    """
+    places = {one.subject: place for place, one in enumerate(gallery)}
+    known = [one for one in probes if one.subject in places]
+    if not known:
+        raise InvalidInputError("no probe is of a person in the gallery: are both lists of one benchmark?")
+    nobody = np.zeros(vectors.shape[1], np.float32)
+
+    def means(some: Sequence[Template]) -> Floats:
+        return unit(np.stack([vectors[[*one.rows]].mean(axis=0) if one.rows else nobody for one in some]))
+
+    truth = np.array([places[one.subject] for one in known])
+    seen = np.array([bool(one.rows) and bool(gallery[places[one.subject]].rows) for one in known])
+    return truth, {
+        rank: hits * seen for rank, hits in identified(means(gallery), means(known), truth).items()
+    }
 
 
 def _one_repeat(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import read_split
+from setnet.faces.face import Box
+from setnet.library.descriptor_files import read_arrays
 from setnet.train.faces import append_places, identity_photos
 
 PARTS = ("train", "test")  # of VGGFace2, and of a split
@@ -62,11 +66,20 @@ def _read_split(path: Path) -> tuple[set[str], set[str]]:
         ) from error
 
 
+def _columns(path: Path) -> list[str]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{path}: not a readable list ({error})") from error
+
+
 def _table(path: Path, *columns: str) -> Iterator[list[str]]:
     """Yield the values of some columns, found by their names, of a CSV file."""
+    head = _columns(path)
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file, skipinitialspace=True)
-        head = [name.strip() for name in next(rows, [])]
+        next(rows, None)
         if missing := [name for name in columns if name not in head]:
             raise InvalidInputError(f"{path}: no column {missing[0]}; its columns are {', '.join(head)}")
         places = [head.index(name) for name in columns]
@@ -118,3 +131,52 @@ def import_places(data: Path, places: Path) -> int:
     if photos:
         append_places(places, photos, np.array(rows, np.float32))
     return len(photos)
+
+
+@dataclass(frozen=True)
+class Template:
+    """Faces of one person compared as one: rows of a descriptor file, and how many were not found."""
+
+    subject: str
+    rows: tuple[int, ...]
+    missed: int
+
+
+def read_templates(protocol: Path, described: Path) -> list[Template]:
+    """Return the templates of IJB-A's or IJB-B's lists, such as ``ijbb_1N_probe_mixed.csv``.
+
+    Parameters
+    ----------
+    described
+        Descriptors of all faces in the benchmark's photos: `setnet describe PHOTOS --all-faces`. A face of
+        the list is the one there whose box overlaps its own most, by `OVERLAP` at least.
+    """
+    paths, boxes = read_arrays(described, ["paths", "boxes"])
+    faces: dict[str, list[int]] = {}
+    for row, path in enumerate(paths.tolist()):
+        faces.setdefault(_photo(path), []).append(row)
+    found: dict[str, tuple[str, list[int]]] = {}
+    missed: Counter[str] = Counter()
+    file = "FILE" if "FILE" in _columns(protocol) else "FILENAME"
+    box = ("FACE_X", "FACE_Y", "FACE_WIDTH", "FACE_HEIGHT")
+    for template, subject, name, *corner in _table(protocol, "TEMPLATE_ID", "SUBJECT_ID", file, *box):
+        rows = found.setdefault(template, (subject, []))[1]
+        try:
+            x, y, width, height = map(float, corner)
+        except ValueError as error:
+            raise InvalidInputError(f"{protocol}, template {template}, {name}: {error}") from error
+        wanted = Box(x, y, x + width, y + height)
+        near = {row: wanted.overlap(Box(*boxes[row].tolist())) for row in faces.get(_photo(name), ())}
+        best = max(near, key=near.__getitem__, default=-1)
+        if best >= 0 and near[best] >= OVERLAP:
+            rows.append(best)
+        else:
+            missed[template] += 1
+    return [Template(subject, tuple(rows), missed[name]) for name, (subject, rows) in found.items()]
+
+
+OVERLAP = 0.3  # of two boxes, their common part over all they cover
+
+
+def _photo(path: str) -> str:
+    return "/".join(PurePath(path).parts[-2:])
