@@ -396,7 +396,7 @@ def import_tags(
         paths[photo.id] = photo.path
         if tags.names.names or tags.names.texts:
             open_photos.append(_OpenPhoto(photo, tags.names, {one.face: one.name for one in found}))
-    said += _solve(library, open_photos, said, report)
+    said += _solve(library, open_photos, said, report, progress)
     _take(report, library.people.name_faces(said, dry_run=dry_run, progress=progress), paths)
     with library.database.reading() as db:
         doubtful = {one.name for one in report.suggestions if find_person(db, one.name) is None}
@@ -413,7 +413,11 @@ class _OpenPhoto(NamedTuple):
 
 
 def _solve(
-    library: Library, photos: Sequence[_OpenPhoto], said: Sequence[FaceName], report: TagImport
+    library: Library,
+    photos: Sequence[_OpenPhoto],
+    said: Sequence[FaceName],
+    report: TagImport,
+    progress: OnProgress | None,
 ) -> list[FaceName]:
     """Return whose faces names without a place are; what is not sure becomes a suggestion.
 
@@ -456,7 +460,7 @@ def _solve(
         if (found := looks.get(name.casefold()))
     }
     solved = []
-    for found_face in solve_names(open_photos, library.matching.model, known):
+    for found_face in solve_names(open_photos, library.matching.model, known, progress):
         photo, faces = places[found_face.photo]
         face, name, probability = faces[found_face.face], found_face.name, round(found_face.probability, 3)
         if found_face.sure:
