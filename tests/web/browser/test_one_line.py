@@ -56,6 +56,24 @@ def test_one_line_is_a_search_and_its_photos_are_taken_in_two_clicks(named: Page
     expect(page.locator(".group h2").first).to_have_text("2 photos with Ben and Anna")
     page.click("#order")
     expect(page.locator(".month").first).to_be_visible()
+
+    # A search is kept under a name, and brings people and filters back.
+    page.click("#save-search")
+    page.get_by_role("dialog", name="Save this search").get_by_label("Name").fill("Both of them")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast", has_text="Both of them is saved")).to_be_visible()
+    address = page.url
+    for name in ("Ben", "Anna"):
+        page.get_by_role("button", name=f"Remove {name} from the query").click()
+    kept = page.get_by_role("group", name="Both of them")
+    expect(kept.locator("small")).to_have_text("3")
+    page.evaluate("localStorage.setItem('setnet-searches', JSON.stringify({ 'Both of them': 1 }))")
+    page.reload()
+    expect(kept.locator("small")).to_have_text("3, 2 new")
+    assert named.serious_findings() == []
+    kept.get_by_role("button", name="Both of them").first.click()
+    expect(page.locator(".group h2").first).to_have_text("2 photos with Ben and Anna")
+    assert page.url == address
     page.get_by_role("button", name="Select all 2 photos with Ben and Anna").click()
     bar = page.get_by_role("toolbar", name="Selected photos")
     expect(bar).to_contain_text("2 selected")

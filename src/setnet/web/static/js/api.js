@@ -75,6 +75,12 @@ export const api = {
   alike: (faces) => post("/faces/groups", { faces }),
   /** @returns {Answer<"Hits">} */
   search: (query, signal) => post("/search", query, signal),
+  /** @returns {Answer<"SavedSearches">} */
+  searches: () => get("/searches"),
+  /** @returns {Answer<"SavedSearch">} */
+  saveSearch: (name, kept) => call("PUT", `/searches/${encodeURIComponent(name)}`, { json: kept }),
+  /** @returns {Answer<"Change">} */
+  removeSearch: (name) => call("DELETE", `/searches/${encodeURIComponent(name)}`),
   /** @returns {Answer<"Timeline">} */
   timeline: (conditions) => get("/timeline", conditions),
   /** @returns {Answer<"Photos">} */

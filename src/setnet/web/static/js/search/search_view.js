@@ -33,6 +33,7 @@ import {
   wanted,
 } from "./query.js";
 import { follow, queryValues } from "./query_address.js";
+import { SavedSearches } from "./saved_searches.js";
 import { SearchField } from "./search_field.js";
 import { Said } from "./said.js";
 
@@ -57,6 +58,8 @@ export class SearchView {
     this.faces = new FacesToSearch();
     this.bar = new PeopleBar({ field: new SearchField({ years: () => this.years }), faces: this.faces });
     this.filters = new Filters();
+    this.searches = new SavedSearches();
+    this.filters.chips.before(this.searches.button);
     this.summary = h("p", { class: "summary", role: "status" });
     this.notes = h("div", { class: "notes" });
     this.said = new Said(this);
@@ -94,6 +97,7 @@ export class SearchView {
     section.append(
       this.head,
       this.faces.element,
+      this.searches.element,
       this.firstRun.element,
       this.notes,
       this.results.element,
@@ -109,6 +113,7 @@ export class SearchView {
     onChange((what, field) => {
       this.bar.draw();
       this.filters.draw();
+      this.searches.draw();
       if (what === "hidden") {
         this.draw();
         return;
@@ -141,6 +146,7 @@ export class SearchView {
     if (isNew || !this.answer) await this.search();
     else if (!this.answer.people.length) await this.reload();
     await begun;
+    this.searches.load().catch((error) => toast(error.message, "error")); // the photos come first
     this.bar.draw();
     this.filters.draw();
     this.followPhoto();
