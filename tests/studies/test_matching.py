@@ -25,7 +25,7 @@ def test_it_measures_ways_bands_absence_and_probabilities(
     for name, value in (("VIRTUAL", 200), ("SIZES", (300, 600)), ("CIRCLES", 6), ("LIBRARIES", 3)):
         monkeypatch.setattr(matching, name, value)
     constants = tmp_path / "constants.toml"
-    record = matching.run(matching.Settings(trials=200, repeats=2, faces=1000, constants=constants))
+    record = matching.run(matching.Settings(trials=100, repeats=1, faces=1000, constants=constants))
     assert record.row("all together").facts["millions"] > 0
     facts = {row.name: row.facts for row in record.rows}
     three = facts["3 examples"]
