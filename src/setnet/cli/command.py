@@ -29,18 +29,9 @@ class Rows(NamedTuple):
 
 
 class Result:
-    """What a command found.
+    """What a command found: `facts` for programs; for people lines of text and tables, and `remarks` besides.
 
-    Parameters
-    ----------
-    facts
-        The result for programs.
-    parts
-        The result for people: lines of text, and tables.
-    remarks
-        What they are told besides, on standard error.
-    status
-        The exit status.
+    Remarks go to standard error; `status` is the exit status.
     """
 
     def __init__(
@@ -69,12 +60,8 @@ class Result:
 class Call:
     """One call of a command: the library that it means, and how it reports.
 
-    Attributes
-    ----------
-    chosen
-        The folder given with `--library`, if any.
-    json
-        Whether a program reads the result: no progress is shown then.
+    `chosen` is the folder given with `--library`, if any; with `json` a program reads the result, and no
+    progress is shown.
     """
 
     def __init__(self, chosen: Path | None = None, json: bool = False) -> None:

@@ -158,10 +158,7 @@ def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> PortraitTri
 def fit_softmax(trials: PortraitTrials, strangers: float) -> tuple[float, float]:
     """Return sharpness and the logit of nobody that make the portraits' own names and strangers likeliest.
 
-    Parameters
-    ----------
-    strangers
-        The share of strangers among the faces to be labelled.
+    `strangers` is their share among the faces to be labelled.
     """
     if not len(trials):
         return SHARPNESS, round(SHARPNESS * MIDDLE, 3)

@@ -133,14 +133,7 @@ def together_queries(
 ) -> list[NDArray[np.int64]]:
     """Return random groups of two and of three people who are together in some item, none twice.
 
-    Parameters
-    ----------
-    counts
-        Faces per item.
-    owner
-        Whose each face is.
-    known
-        Which faces are of people that may be queried.
+    `counts` are the faces per item, `owner` says whose each face is, and `known` who may be queried.
     """
     starts = np.cumsum(counts) - counts
     together = np.add.reduceat(known, starts) if len(starts) else np.empty(0, np.int64)

@@ -33,11 +33,7 @@ _FACE_BINS, _PEOPLE_BINS = (2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6)  # the last one i
 def final_rows(run: CollectRun, unanswered: str = AS_UNKNOWN) -> Iterator[Row]:
     """Yield the rows of labels with the names that count in ``name``, and ``by`` whom: a rule or a person.
 
-    Parameters
-    ----------
-    unanswered
-        What becomes of faces that nobody answered about: they are ``unknown`` people as in the paper, or
-        their photos are dropped (``drop``).
+    Faces that nobody answered about are ``unknown`` people as in the paper, or ``drop`` their photos.
     """
     answers = AnswerLog(run).current()
     for row in run.manifest("labels").rows():
@@ -69,15 +65,7 @@ def split_people(
 
     A photo with people of two splits can be in neither, so people who are often together go to the same one:
     test and validation grow, from a random person on, by whoever is most often with those already in.
-
-    Parameters
-    ----------
-    names
-        The people.
-    together
-        In how many photos two people are together.
-    shares
-        Shares of people for training, validation and test.
+    `together` counts the photos of two people, and `shares` are of training, validation and test.
 
     Examples
     --------
@@ -293,16 +281,8 @@ def sample_by_faces(
 ) -> frozenset[str]:
     """Return as many photos as there can be with a given distribution of faces per photo.
 
-    Numbers of faces of which there is no photo are left out of the comparison.
-
-    Parameters
-    ----------
-    photos
-        Photos with their numbers of faces.
-    bins
-        Photos of the data set by their number of faces (6 is "more than 5").
-    limit
-        How many at most; None sets no limit.
+    `photos` come with their numbers of faces, and `bins` counts the photos of the data set by that number (6
+    is "more than 5"). Numbers of faces of which there is no photo are left out of the comparison.
 
     Examples
     --------

@@ -84,16 +84,9 @@ class AnnotationRules:
             raise InvalidInputError(f"best must be a number from 1 to 9, not {self.best!r}")
 
     def decide(self, ranked: Sequence[NamedScore], query: Collection[str], names: int) -> FaceDecision:
-        """Return what becomes of a face.
+        """Return what becomes of a face, whose photo was searched for the names of `query`.
 
-        Parameters
-        ----------
-        ranked
-            The names with the highest scores, highest first.
-        query
-            The names that the face's photo was searched for.
-        names
-            How many names the list has.
+        `ranked` are those of the list's so many `names` that have the highest scores, highest first.
 
         Examples
         --------

@@ -310,18 +310,9 @@ class Manifest:
     ) -> Summary:
         """Write the rows of a step; what was cut short continues where it ended.
 
-        Rows are on the disk within a second or so. Half a row that a kill or a full disk left is cut off.
-
-        Parameters
-        ----------
-        made_from
-            What the rows are made from; those that were made from anything else are made again.
-        key
-            The field that tells rows apart.
-        make_rows
-            Called with the keys of the rows that are there; returns the others.
-        on_row
-            Called with the number of rows after each.
+        Rows are on the disk within a second or so. Half a row that a kill or a full disk left is cut off, and
+        rows that were made from anything else are made again. `make_rows` is called with the keys of the rows
+        that are there, and `on_row` with the number of rows after each.
         """
         summary, digest = Summary(), blake2b(digest_size=8)
         done = self._resume(made_from, key, summary, digest)

@@ -58,16 +58,8 @@ class CaptionArchive:
     ) -> Iterator[tuple[str, str]]:
         """Yield photos whose caption names all of some people, each with its caption, best first.
 
-        Parameters
-        ----------
-        people
-            For each person the ways to write the name, of which one must be in the caption.
-        prefer
-            Words that only change the order: the "and" of "Ann Cole and".
-        without
-            Phrases that must not be in the caption.
-        limit
-            How many photos at most.
+        `people` has for each person the ways to write the name, `prefer` words that only change the order
+        (the "and" of "Ann Cole and"), and `without` phrases that must not be in the caption.
         """
         groups = [any_of for ways in people if (any_of := _match_any(ways))]
         if not groups:

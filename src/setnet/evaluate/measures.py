@@ -17,10 +17,7 @@ NEVER = 1000.0  # rank given to a first full match that is not among the hits
 def dcg(relevance: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return DCG@n: the sum of (2^rel(i) - 1) / log2(i + 1) over ranks i = 1..n (Jarvelin, Kekalainen 2002).
 
-    Parameters
-    ----------
-    relevance
-        (..., R) relevance in ranked order, best rank first; ranks past R count as irrelevant.
+    `relevance` (..., R) is in ranked order, best rank first; ranks past R count as irrelevant.
     """
     gains = np.exp2(np.asarray(relevance, dtype=np.float64)[..., :n]) - 1.0
     discounts = 1.0 / np.log2(np.arange(2, gains.shape[-1] + 2))
@@ -74,14 +71,7 @@ Item = TypeVar("Item")
 def ranking_measures(found: Sequence[Item], truth: Mapping[Item, int], people: int) -> dict[str, float]:
     """Return nDCG@10, nDCG@30, full matches among 30 and the rank of the first, of one ranking.
 
-    Parameters
-    ----------
-    found
-        The items of the ranking, best first.
-    truth
-        How many of the query's people each item holds; items that hold none may be left out.
-    people
-        How many people the query has.
+    `truth` says how many of the query's people each item holds; items that hold none may be left out.
     """
     ranked = np.array([*(truth.get(item, 0) for item in found), 0])  # an empty ranking has measures too
     ideal = np.array(sorted(truth.values(), reverse=True))
@@ -119,14 +109,8 @@ def people_draws(values: Sequence[Floats], people: Sequence[Groups]) -> Floats:
 
     A query for several people counts as often as all of them were drawn: queries that share a person rise
     and fall together, which a bootstrap over queries would take for independent evidence. The same worlds
-    and queries are resampled alike, so that the draws of two methods are paired.
-
-    Parameters
-    ----------
-    values
-        For each world, one value per query.
-    people
-        For each world, the people of each query.
+    and queries are resampled alike, so that the draws of two methods are paired. For each world, `values` has
+    one value per query, and `people` those of each query.
 
     Examples
     --------

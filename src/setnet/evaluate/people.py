@@ -194,14 +194,9 @@ class Distance:
 def similarities(
     rows: Floats, owner: NDArray[np.int64], rng: np.random.Generator, pairs: int = 100_000
 ) -> Similarities:
-    """Return similarities of random pairs; in genuine pairs every person counts the same.
+    """Return similarities of random pairs of unit rows; in genuine pairs every person counts the same.
 
-    Parameters
-    ----------
-    rows
-        (n, D) descriptors at unit length.
-    owner
-        (n,) whose face each row is; -1 for unknown people, who are in pairs with known ones only.
+    `owner` says whose face each row is; -1 are unknown people, who are in pairs with known ones only.
     """
     order = np.argsort(owner, kind="stable")
     people, start, counts = np.unique(owner[order], return_index=True, return_counts=True)

@@ -39,15 +39,11 @@ Values = Sequence[float] | Sequence[Sequence[float]]
 
 
 def mean_and_error(values: Values, draws: Values = ()) -> tuple[float, float]:
-    """Return the mean over repeats and its standard error (nan where nothing tells).
+    """Return the mean over repeats, or seeds and worlds, and its standard error (nan where nothing tells).
 
-    Parameters
-    ----------
-    values
-        By repeat, or by training seed and world.
-    draws
-        The mean in resamples of people and worlds (`people_draws`), once or by training seed: then the error
-        is theirs, and that of seeds added to it. Without them it is that of repeats, or of seeds and worlds.
+    `draws` are the mean in resamples of people and worlds (`people_draws`), once or by training seed: then
+    the error is theirs, and that of seeds added to it. Without them it is that of repeats, or of seeds and
+    worlds.
 
     Examples
     --------
@@ -168,17 +164,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 class Run:
     """An experiment under way: each finished row is written at once, and found again by the next run.
 
-    Parameters
-    ----------
-    path
-        The JSON file of its rows; a run with the same settings continues from it. None keeps nothing.
-    progress
-        Called with what is being done.
-
-    Attributes
-    ----------
-    total
-        How many rows are expected.
+    `path` is the JSON file of its rows, from which a run with the same settings continues; None keeps none.
+    `total` is how many rows are expected.
     """
 
     def __init__(

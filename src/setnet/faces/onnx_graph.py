@@ -62,11 +62,6 @@ def adapt_model(model: bytes, *, any_size: bool = False) -> bytes:
     Files of older exporters list each weight also as a graph input, which onnxruntime takes for a
     value the caller must or may give, and fix the batch to 1. Weights stay as they are, results
     change by rounding only. With `any_size` the images may also have another size than the exported one.
-
-    Raises
-    ------
-    ModelError
-        When the bytes are no ONNX model.
     """
     from google.protobuf.message import DecodeError
 

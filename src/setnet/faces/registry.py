@@ -108,13 +108,7 @@ _FILE_KEYS = dict.fromkeys(("package", "file", "path", "sha256"), ((str,), ""))
 
 
 def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
-    """Return the entry that a TOML table describes; relative paths start at the TOML file's folder.
-
-    Raises
-    ------
-    ModelError
-        When a key is unknown, missing or of the wrong kind; the text names file, entry and key.
-    """
+    """Return the entry that a TOML table describes; relative paths start at the TOML file's folder."""
     try:
         return _read_entry(name, table, source)
     except ModelError as error:

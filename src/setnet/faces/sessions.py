@@ -41,16 +41,9 @@ _MOST_LOADED = 8  # models of one process; the one that was not used for longest
 def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = False) -> Any:
     """Return the onnxruntime session of a model file, with one thread: photos are spread over processes.
 
-    Parameters
-    ----------
-    path
-        An ONNX file of any exporter. It is adapted once, when it is added or first used: what `adapt_model`
-        made of it is kept in the user's cache under the hashes of both. Where nothing can be kept, each
-        process adapts it again.
-    sha256
-        The hash that the file must have; a file of this hash that was adapted before is not read.
-    whole_photos
-        Whether the model takes images of any size.
+    The ONNX file, of any exporter, is adapted once, when it is added or first used: what `adapt_model` made
+    of it is kept in the user's cache under the hashes of both. Where nothing can be kept, each process adapts
+    it again. A file of the hash `sha256` that was adapted before is not read.
     """
     variant = f"{ADAPTATION}{'-any-size' if whole_photos else ''}"
     name = f"{sha256 or hash_file(path)}-{variant}-"
@@ -106,13 +99,7 @@ def _onnxruntime() -> Any:
 
 
 def chosen_providers() -> list[str]:
-    """Return what onnxruntime computes with, best first: `SETNET_PROVIDERS`, and the CPU for the rest.
-
-    Raises
-    ------
-    InvalidInputError
-        When the onnxruntime that is installed has no such provider.
-    """
+    """Return what onnxruntime computes with, best first: `SETNET_PROVIDERS`, and the CPU for the rest."""
     chosen = [name for part in os.environ.get("SETNET_PROVIDERS", "").split(",") if (name := part.strip())]
     if not chosen:
         return [_CPU]

@@ -100,13 +100,7 @@ _SIDES = (16, 1024)
 
 
 def addable_model(name: str) -> ModelEntry:
-    """Return the entry of a model that can be added from a wheel.
-
-    Raises
-    ------
-    InvalidInputError
-        When there is none of that name; the text lists those there are.
-    """
+    """Return the entry of a model that can be added from a wheel; the error lists those there are."""
     entries = model_entries()
     there = sorted(n for n, e in entries.items() if any(file.is_fetched for file in e.files))
     if name in entries and name not in there:

@@ -371,16 +371,10 @@ def group_duplicates(
     on_failure: OnFailure | None = None,
     limits: Limits | None = None,
 ) -> list[DuplicateGroup]:
-    """Return the groups among photos, given as sorted absolute paths; the options of `find_duplicates`, and:
+    """Return the groups among photos, given as sorted absolute paths; the options are `find_duplicates`'.
 
-    Parameters
-    ----------
-    known
-        Photos by path that need not be read again.
-    alike
-        Further pairs of photos to compare, both ways round.
-    cache
-        Where what is computed is kept.
+    Photos that are `known` need not be read again, pairs that are `alike` are compared too, both ways round,
+    and the `cache` keeps what is computed.
     """
 
     def failed(path: bytes, reason: str) -> None:

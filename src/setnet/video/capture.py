@@ -21,13 +21,7 @@ _SECONDS = 20  # that opening or reading may wait for the disk
 
 
 def open_capture(source: str | io.BytesIO, *, packets: bool = False) -> cv2.VideoCapture:
-    """Return an open video, on one thread; with `packets` it yields what is encoded instead of pictures.
-
-    Raises
-    ------
-    VideoError
-        When the file is no video in a format that can be read.
-    """
+    """Return an open video, on one thread; with `packets` it yields what is encoded instead of pictures."""
     import cv2
 
     os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = _OPTIONS

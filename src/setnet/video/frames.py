@@ -40,11 +40,7 @@ def decode_packets(packets: Sequence[Packet], turned: int, apart: float) -> Iter
     """Yield the pictures of packets that need no others, at least `apart` seconds from each other.
 
     `turned` are the degrees that the container says pictures are to be turned by: packets know nothing of it.
-
-    Raises
-    ------
-    VideoError
-        When there are not as many pictures as packets: then nobody knows which time is whose.
+    As many pictures as packets must come: else nobody knows which time is whose, a `VideoError`.
     """
     import cv2
 
