@@ -198,17 +198,10 @@ def _resolve(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Work:
-    """What the rows of a step are made with.
+    """What the rows of a step are made with."""
 
-    Attributes
-    ----------
-    done
-        The keys of the rows that are there.
-    workers
-        Processes that open photos; one per core by default, and 0 works in this process.
-    """
-
-    done: set[str]
+    done: set[str]  # the keys of the rows that are there
+    # processes that open photos; one per core by default, and 0 works in this process
     workers: int | None = None
 
     @property

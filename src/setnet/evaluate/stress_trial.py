@@ -111,19 +111,12 @@ def _turn(faces: dict[int, Ints], pairs: Ints, repeat: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class PairSimilarities:
-    """A method's similarities of query faces with all N sets of one size.
+    """A method's similarities of query faces with all N sets of one size."""
 
-    Attributes
-    ----------
-    pair
-        Returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
-        places in `StressTest.examples`.
-    sample
-        Similarities of all query faces with some sets: nearly all of them of non-matches.
-    """
-
+    # returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
+    # places in `StressTest.examples`
     pair: Callable[[int, int], Floats]
-    sample: Floats
+    sample: Floats  # similarities of all query faces with some sets: nearly all of them of non-matches
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,18 +39,12 @@ _PRIOR_PAIRS = 200  # as many pairs of faces in one photo as the prior counts fo
 
 @dataclass(frozen=True, slots=True)
 class NonMatchScores:
-    """How similar faces of two different people are, and how many faces have others of their own person.
+    """How similar faces of two different people are, and how many faces have others of their own person."""
 
-    Attributes
-    ----------
-    mean, spread
-        Mean and standard deviation of the similarity of faces of two different people.
-    company
-        The share of faces that are not the only one of their person, as far as it is known.
-    """
-
+    # mean and standard deviation of the similarity of faces of two different people
     mean: float
     spread: float
+    # the share of faces that are not the only one of their person, as far as it is known
     company: float = 0.0
 
     @classmethod
@@ -177,27 +171,15 @@ def rule_for(scores: NonMatchScores, groups: int) -> LinkageRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FacesToLink:
-    """Faces, and what is known about who is whom.
+    """Faces, and what is known about who is whom."""
 
-    Attributes
-    ----------
-    vectors
-        (n, dim) descriptors at unit length.
-    weights
-        How much each face counts, from its quality: 1 for a good one.
-    must_link
-        Faces of one number are of one person; -1 says nothing. The number is that of their label, if any.
-    known_labels
-        Whose faces linked under a number are: those of two labels are two people; -1 is nobody known.
-    cannot_link
-        Pairs of faces that are of two people, probably or certainly.
-    """
-
-    vectors: Floats
-    weights: NDArray[np.float64]
+    vectors: Floats  # (n, dim) descriptors at unit length
+    weights: NDArray[np.float64]  # how much each face counts, from its quality: 1 for a good one
+    # Faces of one number are of one person; -1 says nothing. The number is that of their label, if any.
     must_link: NDArray[np.int64]
+    # whose faces linked under a number are: those of two labels are two people; -1 is nobody known
     known_labels: NDArray[np.int32]
-    cannot_link: CannotLink
+    cannot_link: CannotLink  # pairs of faces that are of two people, probably or certainly
 
     @classmethod
     def unknown(cls, vectors: Floats, photos: NDArray[np.int64] | None = None) -> FacesToLink:

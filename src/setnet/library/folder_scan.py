@@ -109,18 +109,14 @@ class FolderScan:
         Tells which other files and folders are left out, by absolute path.
     videos
         Whether videos are listed too, but those that are part of a live photo: one item with its photo.
-
-    Attributes
-    ----------
-    unreadable, skipped
-        Folders and files that could not be read, and those that look like photos and are none of the files;
-        each with the reason.
     """
 
     roots: Sequence[bytes]
     left_out: Collection[bytes] = ()
     is_excluded: Callable[[bytes], bool] = field(default_factory=Exclusion)
     videos: bool = False
+    # folders and files that could not be read, and those that look like photos and are none of the files;
+    # each with the reason
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     skipped: list[tuple[bytes, str]] = field(default_factory=list)
     _seen: set[tuple[int, int]] = field(default_factory=set)

@@ -40,20 +40,12 @@ _CHUNK = 20_000  # rows read at once
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryFaces:
-    """The faces of a library's photos.
+    """The faces of a library's photos."""
 
-    Attributes
-    ----------
-    numbers
-        What they are called in the database, in ascending order: see `face_number`.
-    vectors
-        (n, dim) descriptors of length 1.
-    weights
-        The share of its similarity that each face keeps for its size, sharpness and turn: 1 for a good one.
-    """
-
+    # what they are called in the database, in ascending order: see `face_number`
     numbers: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    vectors: NDArray[np.float32]  # (n, dim) descriptors of length 1
+    # the share of its similarity that each face keeps for its size, sharpness and turn: 1 for a good one
     weights: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -109,30 +101,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownLabels:
-    """What is known about the faces of a library, one entry for each; 0 says nothing.
+    """What is known about the faces of a library, one entry for each; 0 says nothing."""
 
-    Attributes
-    ----------
-    group
-        The group a face is in.
-    person
-        Whose group that is.
-    hidden
-        Whether that group is hidden.
-    label
-        Whose face it is by what users said: it is an example of theirs, or was confirmed.
-    rejected_face, rejected_person
-        Faces, by row, and the people they are not.
-    example_person, examples
-        Examples of people that are not among the faces, such as portraits; (n, dim) at unit length.
-    """
-
-    group: Ints
-    person: Ints
-    hidden: NDArray[np.bool_]
-    label: Ints
+    group: Ints  # the group a face is in
+    person: Ints  # whose group that is
+    hidden: NDArray[np.bool_]  # whether that group is hidden
+    label: Ints  # whose face it is by what users said: it is an example of theirs, or was confirmed
+    # faces, by row, and the people they are not
     rejected_face: Ints
     rejected_person: Ints
+    # examples of people that are not among the faces, such as portraits; (n, dim) at unit length
     example_person: Ints
     examples: NDArray[np.float32]
 

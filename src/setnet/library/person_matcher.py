@@ -156,34 +156,19 @@ _ABOVE_REJECTED = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonMatcher:
-    """Recognises one person among so many faces.
-
-    Attributes
-    ----------
-    vector
-        (dim,) of length 1: what faces are compared with.
-    examples
-        How many example faces it was made of.
-    strangers
-        What the similarities of other people's faces to it are like.
-    faces
-        How many faces are searched.
-    sure, maybe
-        Similarities from which a face is surely the person's, and maybe.
-    even
-        Similarity at which the person is in a photo as probably as not: it adds one half to a photo's score.
-    strictness
-        How many times more false matches there were than expected, by what the user rejected; 1 or more.
-    """
+    """Recognises one person among so many faces."""
 
     model: ScoreCalibration
-    vector: NDArray[np.float32]
-    examples: int
-    strangers: NonMatchScores
-    faces: int
+    vector: NDArray[np.float32]  # (dim,) of length 1: what faces are compared with
+    examples: int  # how many example faces it was made of
+    strangers: NonMatchScores  # what the similarities of other people's faces to it are like
+    faces: int  # how many faces are searched
+    # similarities from which a face is surely the person's, and maybe
     sure: float
     maybe: float
+    # similarity at which the person is in a photo as probably as not: it adds one half to a photo's score
     even: float
+    # how many times more false matches there were than expected, by what the user rejected; 1 or more
     strictness: float = 1.0
 
     @classmethod

@@ -30,39 +30,27 @@ class NonMatchScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScoreCalibration:
-    """The meaning of similarities under one descriptor model.
+    """The meaning of similarities under one descriptor model."""
 
-    Attributes
-    ----------
-    strangers, strangers_many
-        Mean similarity of strangers to one example of a person, and to the mean of many.
-    spread
-        Standard deviation of strangers' similarities.
-    tail_from, tail_rate, tail_scale
-        Where the tail begins, in standard deviations above the mean; the share of strangers in it; and how
-        far a similarity must rise, in standard deviations, for that share to fall by a factor of e.
-    genuine, genuine_many
-        Mean similarity of a good face of the person to one example, and to the mean of many.
-    genuine_spread, genuine_spread_many
-        Standard deviation of these.
-    stray
-        Share of the person's own faces that are no more similar than half of that, as in disguise.
-    small, blurred, turned, doubtful
-        How the similarity of the person's own face falls when it is small, blurred or turned, or when the
-        detector doubts that it is one: logarithms for each unit of `costs`.
-    """
-
+    # mean similarity of strangers to one example of a person, and to the mean of many
     strangers: float
     strangers_many: float
-    spread: float
+    spread: float  # standard deviation of strangers' similarities
+    # where the tail begins, in standard deviations above the mean; the share of strangers in it; and how
+    # far a similarity must rise, in standard deviations, for that share to fall by a factor of e
     tail_from: float
     tail_rate: float
     tail_scale: float
+    # mean similarity of a good face of the person to one example, and to the mean of many
     genuine: float
     genuine_many: float
+    # standard deviation of these
     genuine_spread: float
     genuine_spread_many: float
+    # share of the person's own faces that are no more similar than half of that, as in disguise
     stray: float
+    # how the similarity of the person's own face falls when it is small, blurred or turned, or when the
+    # detector doubts that it is one: logarithms for each unit of `costs`
     small: float
     blurred: float
     turned: float

@@ -52,20 +52,13 @@ class Card:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sheet:
-    """Cards in sections, each under its title.
-
-    Attributes
-    ----------
-    width
-        Of a photo, in pixels; its picture has twice as many, for screens that show them.
-    portraits
-        Names and small pictures of people for the head of the sheet.
-    """
+    """Cards in sections, each under its title."""
 
     title: str
     summary: str
     sections: Sequence[tuple[str, Sequence[Card]]]
-    width: int
+    width: int  # of a photo, in pixels; its picture has twice as many, for screens that show them
+    # names and small pictures of people for the head of the sheet
     portraits: Sequence[tuple[str, bytes]] = ()
 
     def write(self, path: Path) -> None:

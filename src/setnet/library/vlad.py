@@ -96,21 +96,13 @@ SHIPPED = "vocabulary.npz"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """What turns local descriptors into a short VLAD.
+    """What turns local descriptors into a short VLAD."""
 
-    Attributes
-    ----------
-    mean, axes
-        (128,) and (128, `WORD_DIM`): the PCA of local descriptors.
-    words
-        (`WORDS`, `WORD_DIM`) centres of k-means.
-    vlad_mean, vlad_axes
-        (n,) and (n, `VLAD_DIM`) with n = `WORDS` x `WORD_DIM`: the PCA of VLADs, half whitened.
-    """
-
+    # (128,) and (128, `WORD_DIM`): the PCA of local descriptors
     mean: Floats
     axes: Floats
-    words: Floats
+    words: Floats  # (`WORDS`, `WORD_DIM`) centres of k-means
+    # (n,) and (n, `VLAD_DIM`) with n = `WORDS` x `WORD_DIM`: the PCA of VLADs, half whitened
     vlad_mean: Floats
     vlad_axes: Floats
 
