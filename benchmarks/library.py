@@ -4,6 +4,7 @@
     python benchmarks/library.py start [--items 549000] [--json FILE]
     python benchmarks/library.py grouping [--faces N]... [--json FILE] [--write docs/performance.md]
     python benchmarks/library.py together [--items 1000000] [--people 50] [--json FILE]
+    python benchmarks/library.py duplicates [--photos DIR] [--items N] [--json FILE]
     python benchmarks/library.py video [--photos DIR] [--ffmpeg FILE] [--clip FILE]... [--json FILE]
 
 `index` prints photos per second, wall time against (detector + descriptor time) / workers as measured in the
@@ -12,7 +13,8 @@ a library with random descriptors and prints the wall time of `setnet search` by
 included, beside `setnet --help` and `python -c "import numpy"`. `grouping` groups faces of virtual people from
 nothing, as the first run of `setnet people discover` does, and prints time, peak memory and quality; with
 --json, sizes that are in the file already are not measured again. `together` times `setnet people together`
-in a library of so many photos with faces of virtual people, of whom the most frequent are saved. `video` prints the processor time that a minute
+in a library of so many photos with faces of virtual people, of whom the most frequent are saved. `duplicates`
+indexes the first photos of a folder and times `setnet duplicates`, and again when its work is kept. `video` prints the processor time that a minute
 of video takes: of the clips given, else of a minute composed of photos, which ffmpeg encodes as phones and editors do.
 """
 
@@ -141,6 +143,22 @@ def video(clips: Sequence[Path], photos: Path, ffmpeg: str | None) -> dict[str, 
             minutes = max(report.minutes, 1e-9)
             found[f"{clip.name}, processor s/min"] = round((spent - starting) / minutes, 1)
     return found | {"load": round(os.getloadavg()[0], 1)}
+
+
+def duplicates(photos: Path, items: int) -> dict[str, Any]:
+    """Look for copies among the photos of a library, and a second time."""
+    from setnet.library import Library
+
+    files = sorted(photos.rglob("*.jpg"))[:items]
+    found: dict[str, Any] = {"photos": len(files)}
+    with tempfile.TemporaryDirectory() as folder, Library.create(Path(folder) / "library") as library:
+        library.index(files)
+        for run in ("first", "second"):
+            began, before = time.perf_counter(), _children_cpu() + time.process_time()
+            groups = library.duplicates()
+            found[f"{run} run, s"] = round(time.perf_counter() - began, 1)
+            found[f"{run} run, processor s"] = round(_children_cpu() + time.process_time() - before, 1)
+    return found | {"groups": len(groups), "load": round(os.getloadavg()[0], 1)}
 
 
 def _indexed(clip: Path, folder: Path) -> tuple[IndexReport, float]:
@@ -372,10 +390,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["index", "start", "together", "grouping", "video"])
+    parser.add_argument("what", choices=["index", "start", "together", "grouping", "duplicates", "video"])
     parser.add_argument("--photos", type=Path, default=LFW)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--items", type=int, help="photos: 549,000 for `start`, a million for `together`")
+    parser.add_argument("--items", type=int, help="photos: 549,000 for `start`, 1,432 for `duplicates`")
     parser.add_argument("--people", type=int, default=50, help="saved people for `together`")
     parser.add_argument("--faces", type=int, action="append", help=f"{GROUPED} by default; may be repeated")
     parser.add_argument("--clip", type=Path, action="append", default=[], help="a video; may be repeated")
@@ -386,12 +404,14 @@ def main() -> None:
     if given.what == "grouping":
         grow(given.faces or GROUPED, given.json, given.write)
         return
-    if given.what in ("index", "video") and not (given.photos.is_dir() or given.clip):
+    if given.what in ("index", "duplicates", "video") and not (given.photos.is_dir() or given.clip):
         sys.exit(f"no photos in {given.photos}: name a folder with --photos")
     if given.what == "together":
         result = together(given.items or 1_000_000, given.people)
     elif given.what == "start":
         result = start(given.items or 549_000)
+    elif given.what == "duplicates":
+        result = duplicates(given.photos, given.items or 1_432)
     elif given.what == "video":
         result = video(given.clip, given.photos, given.ffmpeg)
     else:
