@@ -125,7 +125,7 @@ CONDITIONS = {
     st.sampled_from(["exact", "fast", "fast", "set"]),
     st.fixed_dictionaries({}, optional=CONDITIONS),
 )
-@examples_of(max_examples=60)
+@examples_of(max_examples=40)
 def test_any_number_of_parts_answers_as_one_index(
     clients: dict[int, CollectionClient],
     index: SetIndex,

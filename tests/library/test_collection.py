@@ -90,9 +90,8 @@ def test_parts_that_are_indexed_apart_become_a_library_like_one_that_was_indexed
         assert library.groups.totals() == shared.groups.totals()
         photo = next(photo for photo in shared.photos.all_photos() if photo.faces)
         query = [shared.photos.descriptors(photo.id)[0]]
-        assert [hit.path.name for hit in library.search(query)] == [
-            hit.path.name for hit in shared.search(query)
-        ]
+        found, expected = ({hit.path.name for hit in one.search(query)} for one in (library, shared))
+        assert found == expected
         again = library.adopt(place)
         assert (again.unchanged, again.added, again.changed) == (5, 0, 0)
 

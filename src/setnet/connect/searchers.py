@@ -457,11 +457,17 @@ class CollectionClient:
 
         A missing part is an error unless ``some`` parts are enough.
         """
-        deadline = monotonic() + self._timeout
+        deadline, is_first = monotonic() + self._timeout, True
         while True:
             parts, nobody = self._parts()
             answers, missing = self._ask(_request(queries, k, mode, options, None), parts)
             missing |= nobody
+            others = any(address.part is None for address in self._addresses)
+            for address in [each for part in missing for each in parts.get(part, ())]:
+                address.part = None  # it may come back with another one
+            if missing and others and is_first:
+                is_first = False
+                continue
             if missing and not (some and answers):
                 (i, n), reason = min(missing.items())
                 raise StorageError(f"part {i}/{n} is missing: {reason}")
@@ -543,7 +549,8 @@ class CollectionClient:
             for target in waiting - answers.keys():
                 if due[target] <= monotonic() and left[target]:
                     ask(target)
-        for future, (_, call) in running.items():
-            future.cancel()
-            call.give_up()
+        for future, (target, call) in running.items():
+            if target in answers or monotonic() - began > self._timeout:
+                future.cancel()
+                call.give_up()
         return answers, {target: why for target, why in reasons.items() if target not in answers}
