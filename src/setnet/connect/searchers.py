@@ -26,7 +26,7 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,6 @@ _LOG = logging.getLogger("setnet.connect")
 PATH = "/collection/search"
 LIMIT = 100_000  # hits and candidates that a searcher answers at most
 _LARGEST = 1 << 30  # bytes of a message, unpacked
-_UNREADABLE = (
-    AttributeError, EOFError, IndexError, KeyError, NotImplementedError, OSError, OverflowError,
-    RecursionError, TypeError, ValueError, BadZipFile,
-)  # fmt: skip
 _EACH_OTHER = 0.5  # seconds until searchers with different manifests are asked again
 _PATIENT, _IMPATIENT = 1.0, 0.05  # seconds until a second searcher is asked: at first, and at least
 _FOLLOW = 1.0  # seconds between looks for a new manifest
@@ -79,12 +75,14 @@ def _plain(value: Any) -> Any:
 
 
 def unpacked(data: bytes, largest: int = _LARGEST) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the facts and arrays of a message; `ValueError` and its like for what is none."""
+    """Return the facts and arrays of a message; whatever exception for what is none."""
     with ZipFile(io.BytesIO(data)) as members:
         if sum(member.file_size for member in members.infolist()) > largest:
             raise ValueError("the message is too large")
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
+    if not all(isinstance(array, np.ndarray) and array.dtype.kind in "biuf" for array in arrays.values()):
+        raise ValueError("arrays of something else than numbers")
     facts = json.loads(arrays.pop("facts").tobytes())
     if not isinstance(facts, dict):
         raise ValueError("no facts")
@@ -139,13 +137,19 @@ def _asked(facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[l
             raise InvalidInputError(f"{name} is {value!r}: searchers answer 0 to {LIMIT:,}")
     if not facts.keys() <= SearchOptions.__annotations__.keys():
         raise ValueError("unknown options")
+    for name in ("only", "aggregate_query", "attributes"):
+        if type(facts.get(name, False)) is not bool:
+            raise InvalidInputError(f"{name} is {facts[name]!r:.80}: True or False is expected")
     if "without.rows" in arrays:
         facts["without"] = _grouped("without", arrays)[0]
     if scoring is not None:
         of_each = [tuple(map(float, scoring[name])) for name in ("centres", "thresholds", "without")]
         facts["scoring"] = Scoring(float(scoring["w"]), *of_each)
     if facts.get("known") is not None:
-        facts["known"] = {i: [KnownPair(*pair) for pair in known] for i, known in facts["known"].items()}
+        facts["known"] = {
+            name: [KnownPair(int(q), int(e), bool(is_match)) for q, e, is_match in pairs]
+            for name, pairs in facts["known"].items()
+        }
     return queries, k, mode, facts
 
 
@@ -181,7 +185,7 @@ class Answer:
 
     @classmethod
     def parse(cls, data: bytes) -> Answer:
-        """Return an answer that was received; `ValueError` and its like for what is none."""
+        """Return an answer that was received; whatever exception for what is none."""
         facts, arrays = unpacked(data)
         every, found, details = [], [], []
         for i, asked in enumerate(facts["queries"]):
@@ -245,12 +249,12 @@ class Searcher:
         """Return the answer to a request of a `CollectionClient`, both as bytes."""
         try:
             facts, arrays = unpacked(request)
-            wanted = facts.pop("manifest")
+            wanted = None if (number := facts.pop("manifest")) is None else int(number)
             queries, k, mode, options = _asked(facts, arrays)
         except InvalidInputError:
             raise
-        except _UNREADABLE as error:
-            raise InvalidInputError(f"no request of a CollectionClient: {error}") from None
+        except Exception as error:  # unpackers and NumPy raise whatever they like
+            raise InvalidInputError(f"no request of a CollectionClient: {error!r:.200}") from None
         recent = {snapshot.generation: snapshot for snapshot in self._reader.recent}
         snapshot = recent.get(max(recent) if wanted is None else wanted)
         if snapshot is None:
@@ -326,7 +330,9 @@ class _Call:
                     raise StorageError(f"{url} has part {answer.part[0]}/{answer.part[1]} now")
                 return answer
             detail = str(json.loads(data)["detail"])
-        except _UNREADABLE:
+        except StorageError:
+            raise
+        except Exception:  # a server of another kind
             raise StorageError(f"{url} answers, and is no searcher of this version of setnet") from None
         if status == 422:
             raise InvalidInputError(detail)

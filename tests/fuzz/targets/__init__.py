@@ -45,5 +45,6 @@ TARGETS = {
     "face_tags": Target(60_000, 600, 300),
     "settings": Target(100_000, 600, 500),
     "conditions": Target(130_000, 600, 300),
+    "searchers": Target(60_000, 900, 100),
     "model_files": Target(60_000, 600, 200),
 }

@@ -41,7 +41,7 @@ def target(folder: Path) -> Iterator[Function]:
 
     def run(data: bytes) -> None:
         choices = Choices(data)
-        npz = _crafted(choices, described)
+        npz = crafted(choices, described)
         if choices.once_in(3):
             npz = mutated_bytes(choices, npz, WORDS)
         attempt(lambda: read(npz))
@@ -55,7 +55,7 @@ def _npy(array: Any) -> bytes:
     return file.getvalue()
 
 
-def _crafted(choices: Choices, members: dict[str, bytes]) -> bytes:
+def crafted(choices: Choices, members: dict[str, bytes]) -> bytes:
     """Return a zip archive, most of whose members are as they should be."""
     file = io.BytesIO()
     names = sorted(members)
