@@ -74,7 +74,6 @@ IN_TORCH: dict[str, str] = {
     "gm per dim": "generalised mean of |x|, p per dimension learned",
     "gm per dim +W after": "generalised mean of |x|, p per dimension learned, then whitened",
     "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
-    "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
 }
 WHITEN_UP_TO = 512
 # Generalised means of |x|: of descriptors with signs they keep the sizes only, and are no fair baseline.
@@ -191,7 +190,7 @@ class Methods:
             return Mean(dim, bits=8)
         if name == "mean +W":
             return Whitened(Mean(dim), self.whitening, "before")
-        if name in ("memory", "muvera"):
+        if name == "memory":
             return _in_torch(name, dim)
         base = name.removesuffix(" +W after")
         inner: Aggregator

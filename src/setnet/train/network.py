@@ -35,7 +35,6 @@ from setnet.train.aggregators import (
     AverageFC,
     GeneralisedMean,
     MemoryVector,
-    Muvera,
     NetVLADAggregator,
     WhiteningLayer,
     unit,
@@ -45,7 +44,7 @@ from setnet.train.resnet import load_vggface2
 from setnet.train.settings import BackboneSettings, TrainingSettings
 from setnet.train.sface import SFaceTransfer, load_sface
 
-AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad")
+AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "memory", "netvlad")
 
 
 def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> AggregatorModule:
@@ -64,8 +63,6 @@ def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int
         return GeneralisedMean(backbone.dim, per_dimension=name == "gem-per-dim")
     if name == "memory":
         return MemoryVector(backbone.dim)
-    if name == "muvera":
-        return Muvera(backbone.dim, dim)
     if name == "netvlad":
         return NetVLADAggregator(backbone.dim, dim, clusters)
     raise choice_error("aggregator", name, AGGREGATORS)
@@ -363,7 +360,7 @@ def make_head(
 ) -> Head:
     """Return the run-time head of a network: NetVLAD or average, with its whitening and (w, b).
 
-    Generalised means, memory vectors and MUVERA are comparisons only; they have no run-time form.
+    Generalised means and memory vectors are comparisons only; they have no run-time form.
     """
     aggregator = network.aggregator
     branch: Branch

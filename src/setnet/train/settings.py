@@ -16,7 +16,7 @@ PRESETS = Path(__file__).parent / "presets"
 
 @dataclass(frozen=True)
 class BackboneSettings:
-    """Which backbone; `size` and `width` are for ``mobile``, `weights` is a VGGFace2 file to start from.
+    """Which backbone; `size` and `width` are for ``small``, `weights` is a VGGFace2 file to start from.
 
     `recompute` trades a third more time for a fifth of the memory (the paper's networks).
     """

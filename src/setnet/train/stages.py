@@ -82,7 +82,6 @@ VARIANTS = (
     Variant("Baseline-GM-2 (p per dim.)", "gem-per-dim", 2),
     Variant("Baseline-2 with NetVLAD's FC and norm", "average-fc", 2),
     Variant("Memory vectors", "memory", None),
-    Variant("MUVERA", "muvera", None),
     Variant("SetNet", "netvlad", None),
     Variant("SetNet-2", "netvlad", 2),
     Variant("SetNet-3", "netvlad", 3),
