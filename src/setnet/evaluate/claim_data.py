@@ -101,7 +101,7 @@ class Domain:
 
 
 Rows = NDArray[np.bool_]
-VIEWS = 4  # of a training photo: as it is at run time, and augmented
+VIEWS = 3  # of a training photo: as it is at run time, and augmented
 FACES_WORLD = 64_000  # sets, as in the paper
 
 
