@@ -44,7 +44,7 @@ from setnet.engine.manifest import (
 from setnet.engine.reader import IndexReader
 from setnet.engine.results import Report
 from setnet.engine.scan import Allowed
-from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, with_codec, write_segment
+from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, write_segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Settings, chosen_head
 from setnet.engine.snapshot import Snapshot
@@ -326,9 +326,6 @@ class Collection:
             return
         batch.seq[:] = np.arange(1, len(batch.ids) + 1)
         with storage_errors(reader.path):
-            shape = reader.settings.shape
-            first = self.manifest.segments[: 1 if shape.bytes_per_item else 0]
-            batch = with_codec(batch, [reader.open(listed) for listed in first], shape)
             written = self._write([(batch, np.arange(len(batch.ids)))], part, tables=tables)
 
             def added(latest: Manifest) -> Manifest:

@@ -32,7 +32,7 @@ from setnet.engine.files import (
     segment_path,
 )
 from setnet.engine.results import Report
-from setnet.engine.segment import BUDGET_ARRAYS, Segment, write_segment
+from setnet.engine.segment import Segment, write_segment
 from setnet.engine.segment_file import BLOCK, SegmentFile
 from setnet.engine.settings import Settings, Shape
 from setnet.engine.snapshot import Snapshot, open_segment
@@ -418,8 +418,8 @@ def _sound_rows(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> ND
 
 
 def _with_sound_codes(segment: Segment, rows: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
-    """Return those rows whose budget codes are sound; without a sound codec none are."""
-    if any(name in blocks for name in BUDGET_ARRAYS[:4]):
+    """Return those rows whose budget codes are sound; none where nothing says which codes are whose."""
+    if "budget_runs" in blocks:
         return rows[:0]
     none = rows[segment.counts[rows] == 0]
     rows = rows[(segment.counts[rows] > 0) & (segment.lanes[rows] >= 0)]

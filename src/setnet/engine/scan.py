@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.budget import scan_tables, turned
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads as kept_threads
 from setnet.engine.kernels.lanes import LANES, PANEL
@@ -428,15 +429,12 @@ class CodedQueries:
         return partial(backend.kernels.scan, *stored, *self._shares), codes.nbytes
 
     def _budget_scan(self, segment: Segment) -> tuple[Callable[..., None], int]:
-        """Make the tables of a segment's budget codes: what each value of each byte adds to a similarity."""
-        codec, codes, lane_rows = segment.codec, segment.hot("budget_codes"), segment.lane_rows
-        turned = [codec.turned(query) for query in self._queries]
-        wanted = np.concatenate([one.wanted for one in turned])
-        tables, starts, reach = codec.tables(wanted[:, :-1], segment.run_sizes().tolist())
-        # float32 sums are off by a share of what is added
-        shift = wanted[:, -1] + 1e-6 * np.abs(wanted[:, -1]) + reach
+        codes, sizes = segment.hot("budget_codes"), segment.run_sizes()
+        wanted = np.concatenate([turned(query).wanted for query in self._queries])
+        tables, starts, off = scan_tables(wanted, sizes.tolist())
         terms = np.concatenate([terms_of(query) for query in self._queries], axis=1)
-        terms[SHIFT] = shift
-        runs = np.column_stack([segment.runs[:, [1, 0]], segment.run_sizes(), segment.runs[:, 2], starts])
-        stored = (codes, np.ascontiguousarray(runs), int(np.count_nonzero(lane_rows >= 0)), tables, terms)
+        terms[SHIFT] = off
+        runs = np.column_stack([segment.runs[:, [1, 0]], sizes, segment.runs[:, 2], starts])
+        lanes = int(np.count_nonzero(segment.lane_rows >= 0))
+        stored = (codes, np.ascontiguousarray(runs), lanes, tables, terms)
         return partial(backend.kernels.scan_budget, *stored, *self._shares), codes.nbytes

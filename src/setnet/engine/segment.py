@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.budget import FIT_FROM, BudgetCodec, element_bytes
+from setnet.engine.budget import element_bytes, element_codec, turned
 from setnet.engine.codes import ElementCodes, write_sets
 from setnet.engine.columns import Column, merged_column
 from setnet.engine.conditions import Condition, Value
@@ -47,17 +47,17 @@ class Batch:
     columns: dict[str, Column]
     set_codes: NDArray[np.uint8]
     set_scales: NDArray[np.float32]
-    codec: BudgetCodec | None = None
     stored: Sequence[tuple[Segment, NDArray[np.int64]]] = ()  # the same rows, where they are in an index
 
-    def codes_of(self, rows: NDArray[np.int64], codec: BudgetCodec) -> NDArray[np.uint8]:
-        """Return the budget codes of rows with the same number of elements, (rows, elements, bytes)."""
+    def codes_of(self, rows: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+        """Return the budget codes of rows with the same number of elements, (rows, elements, size)."""
         if self.stored:
             which = np.repeat(np.arange(len(self.stored)), [len(own) for _, own in self.stored])[rows]
             own = np.concatenate([own for _, own in self.stored])[rows]
-            parts = [self.stored[i][0].codes_of(own[which == i], codec) for i in np.unique(which).tolist()]
+            parts = [self.stored[i][0].codes_of(own[which == i], size) for i in np.unique(which).tolist()]
             return np.concatenate(parts)[np.argsort(np.argsort(which, kind="stable"))]
-        return _encoded(codec, self.elements[ragged(self.offsets, rows)], len(rows))
+        elements = self.elements[ragged(self.offsets, rows)]
+        return element_codec(size, elements.shape[1]).encode(elements).reshape(len(rows), -1, size)
 
     def id_texts(self) -> Texts:
         """Return all ids one after another in UTF-8."""
@@ -84,7 +84,7 @@ CODE_ARRAYS = ("lane_rows", "row_start", "codes", "code_norms", "fine_codes", "f
 ROW_ARRAYS = ("codes", "code_norms", "fine_codes", "fine_norms")
 LIST_ARRAYS = ("list_rows", "list_row_factors", "list_centres", "list_half_squares", "list_start",
                "list_codes", "list_factors", "list_items", "list_recall")  # fmt: skip
-BUDGET_ARRAYS = ("budget_axes", "budget_factors", "budget_starts", "budget_runs", "lane_rows", "budget_codes")
+BUDGET_ARRAYS = ("budget_runs", "lane_rows", "budget_codes")
 ROWS = 65536  # elements looked at together by `problems`
 Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
 
@@ -235,15 +235,6 @@ class Segment:
         return None if np.array_equal(runs[:, 2], np.cumsum(size) - size) else "its codes do not follow"
 
     @cached_property
-    def codec(self) -> BudgetCodec:
-        """How budget codes are made and read."""
-        arrays = (self.array(f"budget_{name}") for name in ("axes", "starts", "factors"))
-        codec = BudgetCodec(self.budget, *arrays)
-        if fault := codec.fault():
-            raise self._damaged("budget_axes", fault)
-        return codec
-
-    @cached_property
     def lanes(self) -> NDArray[np.int64]:
         """The lane of each row by budget codes; -1 without elements."""
         found = np.full(len(self), -1)
@@ -260,34 +251,31 @@ class Segment:
         size = self.run_sizes()[run]
         return start + (lane - first) * elements * size, size
 
-    def codes_of(self, rows: NDArray[np.int64], codec: BudgetCodec) -> NDArray[np.uint8]:
-        """Return the budget codes of rows with the same number of elements, (rows, elements, bytes)."""
-        if codec.fingerprint != self.codec.fingerprint:
-            return _encoded(codec, self.elements_of(rows), len(rows))
-        start, size = self.code_places(rows)
-        elements = int(self.counts[rows[0]])
-        width = elements * int(size[0])
+    def codes_of(self, rows: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+        """Return the budget codes of rows with the same number of elements, (rows, elements, size)."""
+        start, _ = self.code_places(rows)
+        width = int(self.counts[rows[0]]) * size
         codes: NDArray[np.uint8] = self.array("budget_codes")[start[:, None] + np.arange(width)]
-        return codes.reshape(len(rows), elements, -1)
+        return codes.reshape(len(rows), -1, size)
 
-    def _by_size(self, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Yield the places of elements of rows, and their budget codes, of as many bytes each."""
+    def _decoded(self, rows: NDArray[np.int64], decode: str) -> NDArray[np.float32]:
+        """Return what budget codes of rows stand for, by the method of `ElementCodec` of this name."""
         counts = self.counts[rows]
-        starts = np.cumsum(counts) - counts
+        starts, out = np.cumsum(counts) - counts, np.empty((int(counts.sum()), self.shape.dim), np.float32)
         for count in np.unique(counts[counts > 0]).tolist():
             mine = np.flatnonzero(counts == count)
-            codes = self.codes_of(rows[mine], self.codec)
-            yield (starts[mine, None] + np.arange(count)).reshape(-1), codes.reshape(len(mine) * count, -1)
+            size = element_bytes(self.budget, count, self.shape.dim)
+            codes = self.codes_of(rows[mine], size).reshape(-1, size)
+            places = (starts[mine, None] + np.arange(count)).reshape(-1)
+            out[places] = getattr(element_codec(size, self.shape.dim), decode)(codes)
+        return out
 
     def comparable(self, rows: NDArray[np.int64], query: Query) -> Comparable:
         """Return elements, where each row's begin, the rows among them, and the query in their space."""
         if not self.budget:
             return self.elements_with(rows), self.offsets, rows, query
         offsets = np.concatenate([[0], np.cumsum(self.counts[rows])])
-        out = np.empty((offsets[-1], self.shape.dim + 1), np.float32)
-        for places, codes in self._by_size(rows):
-            out[places] = self.codec.coordinates(codes)
-        return out, offsets, np.arange(len(rows)), self.codec.turned(query)
+        return self._decoded(rows, "coordinates"), offsets, np.arange(len(rows)), turned(query)
 
     def problems(self) -> list[str]:
         """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
@@ -384,12 +372,9 @@ class Segment:
 
     def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the elements of rows."""
-        if not self.budget:
-            return self.elements_with(rows)[ragged(self.offsets, rows)]
-        out = np.empty((int(self.counts[rows].sum()), self.shape.dim), np.float32)
-        for places, codes in self._by_size(rows):
-            out[places] = self.codec.decode(codes)
-        return out
+        if self.budget:
+            return self._decoded(rows, "decode")
+        return self.elements_with(rows)[ragged(self.offsets, rows)]
 
     def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return codes and scales of set vectors."""
@@ -408,11 +393,6 @@ class Segment:
         """
         sets = self.shape.sets
         return self.rows_of("set_codes" if sets and sets.bits == 1 else "set_rows", rows, rows + 1)
-
-
-def _encoded(codec: BudgetCodec, elements: NDArray[Any], items: int) -> NDArray[np.uint8]:
-    count = len(elements) // items
-    return codec.encode(elements, element_bytes(codec.budget, count, codec.dim)).reshape(items, count, -1)
 
 
 CHUNK = 8192  # items handled at once
@@ -435,8 +415,7 @@ def write_segment(
 ) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
-    It has inverted lists if ``lists`` says so. Budget codes are those of a batch's codec, else of
-    the one that most elements have.
+    It has inverted lists if ``lists`` says so.
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
     """
     rows = _Rows(parts)
@@ -447,10 +426,7 @@ def write_segment(
         rows.write_ids(writer)
         info["columns"] = rows.write_columns(writer)
         if shape.bytes_per_item:
-            first, segments = parts[0][0], [source for source, _ in parts if isinstance(source, Segment)]
-            codec = first.codec if isinstance(first, Batch) else chosen_codec(segments)
-            assert codec is not None
-            rows.write_budget_codes(writer, codec)
+            rows.write_budget_codes(writer, shape)
         coded = len(rows.seq) >= SMALLEST_CODED and not shape.bytes_per_item
         given = rows.in_memory if coded else None
         codes = None if given is None else ElementCodes(given, rows.offsets)
@@ -465,28 +441,6 @@ def write_segment(
         if shape.sets is not None:
             info.update(write_sets(writer, rows.sets(shape.sets), shape.sets))
         return writer.finish(info)
-
-
-def with_codec(batch: Batch, segments: Sequence[Segment], shape: Shape) -> Batch:
-    """Return new rows with the codec of an index, or one made for them; none where elements are floats."""
-    if not shape.bytes_per_item:
-        return batch
-    found = chosen_codec(segments)
-    is_few = batch.stored or len(batch.elements) < FIT_FROM * shape.dim
-    if found is None or not (found.is_fitted or is_few):
-        found = BudgetCodec.fit(shape.bytes_per_item, batch.elements)
-    return replace(batch, codec=found)
-
-
-def chosen_codec(segments: Sequence[Segment]) -> BudgetCodec | None:
-    """Return the codec of most elements, one that was made from vectors if there is any."""
-    elements: dict[int, int] = {}
-    codecs = {segment.codec.fingerprint: segment.codec for segment in segments}
-    for segment in segments:
-        name = segment.codec.fingerprint
-        elements[name] = elements.get(name, 0) + int(segment.offsets[-1])
-    names = sorted(elements, key=lambda name: (codecs[name].is_fitted, elements[name], name))
-    return codecs[names[-1]] if names else None
 
 
 class _Rows:
@@ -538,13 +492,13 @@ class _Rows:
             writer.array(f"column_{i}_texts", np.uint8, (), [column.texts])
         return names
 
-    def write_budget_codes(self, writer: SegmentFileWriter, codec: BudgetCodec) -> None:
-        """Write a codec, and the codes of all elements: by the items' number of elements, then in order."""
+    def write_budget_codes(self, writer: SegmentFileWriter, shape: Shape) -> None:
+        """Write the budget codes of all elements: by the items' number of elements, then in order."""
         counts = np.diff(self.offsets)
         order = np.argsort(counts, kind="stable")
         order = order[counts[order] > 0]
         elements, first, items = np.unique(counts[order], return_index=True, return_counts=True)
-        sizes = [element_bytes(codec.budget, count, codec.dim) for count in elements.tolist()]
+        sizes = [element_bytes(shape.bytes_per_item, count, shape.dim) for count in elements.tolist()]
         ends = np.cumsum(elements * items * np.array(sizes, np.int64))
         starts = np.concatenate([[0], ends])[: len(elements)]
 
@@ -557,12 +511,9 @@ class _Rows:
                     out = np.empty((len(places), count, size), np.uint8)
                     which = self._which[places]
                     for i in np.unique(which).tolist():
-                        out[which == i] = self._sources[i].codes_of(self._row[places[which == i]], codec)
+                        out[which == i] = self._sources[i].codes_of(self._row[places[which == i]], size)
                     yield out.reshape(-1)
 
-        writer.array("budget_axes", np.float32, (codec.dim,), [codec.axes])
-        writer.array("budget_factors", np.float32, (), [codec.factors])
-        writer.array("budget_starts", np.int32, (), [codec.starts])
         writer.array("budget_runs", np.int64, (3,), [np.stack([elements, first, starts], axis=1)])
         writer.array("lane_rows", np.int32, (), [order, np.full(-len(order) % LANES, -1)])
         writer.array("budget_codes", np.uint8, (), codes())

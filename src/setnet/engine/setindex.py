@@ -125,8 +125,7 @@ class SetIndex:
         bytes_per_item
             Keep each item's elements in so many bytes, 16 to 65,536, instead of as floats: they share them,
             and an element has two bytes at least. Elements must have unit length, ``dim`` is 1,024 at most,
-            and set vectors are kept only if ``head`` or ``set_dim`` asks for them. The codes are made for
-            vectors like those of the first `add` that has eight for each dimension: let it be a large one.
+            and set vectors are kept only if ``head`` or ``set_dim`` asks for them.
         """
         root = Path(path)
         made = chosen_head(head, dim, set_dim, set_bits, bytes_per_item)

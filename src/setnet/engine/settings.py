@@ -106,7 +106,7 @@ class IndexOptions(TypedDict, total=False):
 PRECISIONS = ("float32", "float16")
 MAX_DIM = 4096
 BUDGETS = (16, 1 << 16)  # bytes of an item
-MAX_CODED_DIM = 1024  # with budget codes: their axes are part of every segment
+MAX_CODED_DIM = 1024  # of budget codes, whose rotation takes dim³ steps to make
 LARGEST_SET_DIM = 1 << 20  # of a head; the caller's own set vectors have up to `MAX_DIM`
 GIVEN = "given"  # the name of set vectors that the caller makes
 

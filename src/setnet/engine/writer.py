@@ -33,7 +33,7 @@ from setnet.engine.files import (
 from setnet.engine.kernels.backend import threads
 from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.reader import IndexReader
-from setnet.engine.segment import Batch, Part, Segment, with_codec, write_segment
+from setnet.engine.segment import Batch, Part, Segment, write_segment
 from setnet.engine.segment_file import AbandonedError
 from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
 from setnet.engine.snapshot import Snapshot
@@ -343,7 +343,7 @@ class Writer:
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
             change["deleted"] = self._bury(snapshot, replaced)
-            parts = [(with_codec(batch, snapshot.segments, snapshot.shape), np.arange(len(seq)))]
+            parts = [(batch, np.arange(len(seq)))]
             number = self._free_number()
             self._enter(number, parts, write_segment(segment_path(self.root, number), parts, snapshot.shape))
             change["added"] = [number]

@@ -17,7 +17,7 @@ from setnet.evaluate.people import LabelledPeople
 from setnet.evaluate.ranking_calibration import best_logistic, with_distractors
 from setnet.evaluate.record import fingerprint
 from setnet.evaluate.representations import EveryElement, SetVectors
-from setnet.evaluate.stress_trial import DISTRACTORS, StressTest, stress_world
+from setnet.evaluate.stress_trial import DISTRACTORS, Representation, StressTest, stress_world
 from setnet.heads import Aggregator, Logistic, Mean, SetNet, unit
 from setnet.heads.shipped import head_path, shipped_names
 from setnet.heads.tensor_file import read_texts
@@ -153,7 +153,7 @@ class Methods:
     def make(self, name: str) -> Method:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
-        logistic = best_logistic(SetVectors(aggregator), self._fitting)
+        logistic = self.fitted_logistic(SetVectors(aggregator))
         return Method(name, aggregator, logistic, _note(name, aggregator))
 
     @cached_property
@@ -167,7 +167,11 @@ class Methods:
 
     def element_logistic(self, whitened: bool = False, bits: int = 32) -> Logistic:
         """Return the (w, b) fitted to every element kept in that way."""
-        return best_logistic(self.elements(whitened, bits), self._fitting)
+        return self.fitted_logistic(self.elements(whitened, bits))
+
+    def fitted_logistic(self, kept: Representation) -> Logistic:
+        """Return the (w, b) that ranks sets of the training people best."""
+        return best_logistic(kept, self._fitting)
 
     @cached_property
     def _fitting(self) -> StressTest:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from setnet.evaluate.methods import NOT_APPLICABLE, Methods
 from setnet.evaluate.record import Record, Row, Run
-from setnet.evaluate.representations import CODE_BITS, SetVectors, code_name, element_bytes
+from setnet.evaluate.representations import (
+    CODE_BITS,
+    BudgetElements,
+    ScalarElements,
+    SetVectors,
+    code_name,
+    element_bytes,
+)
 from setnet.evaluate.settings import MethodSettings, experiment, setting
 from setnet.evaluate.stress_trial import (
     FACES,
@@ -26,6 +36,7 @@ TITLE = "Stress test (section 5.1)"
 ELEMENTS = "descriptor per element"
 ELEMENTS_WHITENED = "descriptor per element +W"
 DEPTHS = (10, 30)
+GAP = "Of the gap in nDCG@10 between mean pooling and all descriptors in floats."
 WORLD_STEP = 1000  # between the seeds of worlds
 
 
@@ -37,6 +48,9 @@ class Settings(MethodSettings):
     worlds: int = setting(3, "Draw sets and queries so many times.", minimum=1)
     sets: int = setting(64_000, "Sets to search.", minimum=100)
     queries: int = setting(100, "How many queries.", minimum=1)
+    budgets: Sequence[int] = setting(
+        (), "Also keep a set's faces in so many bytes; repeatable.", "--bytes", metavar="BYTES", counts=False
+    )
 
 
 @experiment("stress")
@@ -45,7 +59,7 @@ def run(run: Run, settings: Settings) -> None:
     split = settings.train_test_split()
     methods = settings.fitted_methods(split, settings.sets)
     names = methods.chosen(settings.methods)
-    kept = _elements_kept(methods)
+    kept = _elements_kept(methods, settings.budgets)
     run.total = len(names) + len(kept)
     todo = [name for name in [*names, *kept] if not run.has(name)]
     if not todo:
@@ -68,28 +82,47 @@ def run(run: Run, settings: Settings) -> None:
     run.note(world=split.name, queries=len(tests[0].world.queries), examples=len(tests[0].examples))
     for name in todo:
         run.say(name)
-        run.add(_row(name, methods, tests))
+        run.add(_row(name, kept.get(name), methods, tests))
     for name in methods.not_applicable:
         if not run.has(name):
             run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
 
 
-def _elements_kept(methods: Methods) -> dict[str, tuple[bool, int]]:
-    """Return the rows that keep every face: whether descriptors are whitened, and bits per dimension."""
-    rows = {ELEMENTS: (False, 32)} | {code_name(bits): (False, bits) for bits in CODE_BITS}
-    return rows | ({ELEMENTS_WHITENED: (True, 32)} if methods.whitens else {})
+@dataclass(frozen=True)
+class _Kept:
+    """A way to keep every face."""
+
+    make: Callable[[], Representation]
+    size: str
+    bytes: int | None = None
+    is_bound: bool = False
 
 
-def _row(name: str, methods: Methods, tests: Sequence[StressTest]) -> Row:
+def _elements_kept(methods: Methods, budgets: Sequence[int]) -> dict[str, _Kept]:
+    """Return the rows that keep every face."""
+    dim, faces = methods.train.dim, methods.train.descriptors
+    rows = {ELEMENTS: _Kept(methods.elements, f"{4 * dim} per face", is_bound=True)}
+    for bits in CODE_BITS:
+        size = f"{element_bytes(dim, bits)} per face"
+        rows[code_name(bits)] = _Kept(partial(methods.elements, bits=bits), size)
+    if methods.whitens:
+        rows[ELEMENTS_WHITENED] = replace(rows[ELEMENTS], make=partial(methods.elements, whitened=True))
+    for budget in budgets:
+        ways: dict[str, Callable[[], Representation]] = {
+            "budget codes": partial(BudgetElements, budget),
+            "rotation and levels": partial(ScalarElements, budget, faces.mean(axis=0)),
+        }
+        rows |= {f"{name}, {budget} bytes": _Kept(make, str(budget), budget) for name, make in ways.items()}
+    return rows
+
+
+def _row(name: str, way: _Kept | None, methods: Methods, tests: Sequence[StressTest]) -> Row:
     started = time.monotonic()
     facts: dict[str, Any]
-    ways = _elements_kept(methods)
-    if name in ways:
-        whitened, bits = ways[name]
-        kept: Representation = methods.elements(whitened, bits)
-        logistic = methods.element_logistic(whitened, bits)
-        size = element_bytes(methods.train.dim, bits)
-        facts = {"bytes": f"{size} per face", "bytes_per_item": None, "note": "every face stored"}
+    if way is not None:
+        kept = way.make()
+        logistic = methods.fitted_logistic(kept)
+        facts = {"bytes": way.size, "bytes_per_item": way.bytes, "note": "every face stored"}
     else:
         method = methods.make(name)
         kept, logistic = SetVectors(method.aggregator), method.logistic
@@ -97,7 +130,7 @@ def _row(name: str, methods: Methods, tests: Sequence[StressTest]) -> Row:
         facts = {"bytes": size, "bytes_per_item": size, "note": method.note}
     measured = measure_ranking(kept, tests, logistic)
     facts |= {"w": logistic.w, "b": logistic.b, "seconds": round(time.monotonic() - started, 1)}
-    return Row(name, measured.values, facts, ways.get(name, (False, 0))[1] == 32, measured.draws)
+    return Row(name, measured.values, facts, way is not None and way.is_bound, measured.draws)
 
 
 def tables(record: Record) -> list[Table]:
@@ -107,4 +140,19 @@ def tables(record: Record) -> list[Table]:
         columns = [Column("bytes", "bytes", fact=True)]
         columns += [Column(ndcg_name(depth, count), f"{count} faces") for count in FACES]
         found.append(result_table(f"Stress test, nDCG@{depth}", record.rows, columns, CAPTION))
+    rows = {row.name: row for row in record.rows if row.values}
+    if {"mean", ELEMENTS} <= rows.keys() and any(name.startswith("budget codes") for name in rows):
+        found.append(_gap_table(rows))
     return found
+
+
+def _gap_table(rows: Mapping[str, Row]) -> Table:
+    """Return the share of the gap between mean pooling and floats that each row closes."""
+    measures = [ndcg_name(10, count) for count in FACES]
+    low, high = (np.array([rows[name].estimate(m)[0] for m in measures]) for name in ("mean", ELEMENTS))
+    cells = []
+    for name, row in rows.items():
+        closed = 100 * (np.array([row.estimate(m)[0] for m in measures]) - low) / (high - low)
+        cells.append((name, str(row.facts["bytes"]), *(f"{share:.0f}" for share in closed)))
+    columns = ("method", "bytes", *(f"{count} faces" for count in FACES))
+    return Table("Share of the gap closed, %", columns, tuple(cells), note=GAP)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from setnet import SetIndex
 from setnet.engine import Hit, scan
 from setnet.engine import segment as segment_writer
+from setnet.engine.budget import rotation
 from setnet.engine.query import KnownPair, Query, Scoring
 from setnet.heads.logistic import Logistic
 
@@ -80,9 +81,9 @@ def decoded(index: SetIndex) -> dict[str, NDArray[np.float64]]:
     """Return what budget codes stand for, in float64: `SetIndex.elements` rounds it."""
     found = dict[str, NDArray[np.float64]]()
     for segment in index._reader.snapshot().segments:
-        rows, axes = np.arange(len(segment)), segment.codec.axes.astype(np.float64)
-        coordinates, *_ = segment.comparable(rows, Query.of(axes[:1], DIM, LOGISTIC))
-        vectors = coordinates[:, :-1] / axes[1] @ axes[3:] + axes[0]
+        rows = np.arange(len(segment))
+        coordinates, *_ = segment.comparable(rows, Query.of(np.eye(1, DIM), DIM, LOGISTIC))
+        vectors = coordinates @ rotation(DIM).T
         found |= dict(zip(segment.ids_of(rows), np.split(vectors, segment.offsets[1:-1]), strict=True))
     return found
 
