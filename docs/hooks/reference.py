@@ -100,8 +100,8 @@ def rest() -> str:
         document = create_app(Path(folder) / "library").openapi()
     parts = [
         "# REST API",
-        "A running server has this as `/api/v1/openapi.json`, and as a page at `/docs`. In the examples "
-        "every string, number and list stands for its type. An error has the type "
+        "A running server has this as `/api/v1/openapi.json`, and as a page at `/docs`. In the "
+        "answers every string, number and list stands for its type. An error has the type "
         "`application/problem+json` and says in `detail` what was wrong.",
     ]
     for path, operations in document["paths"].items():
@@ -123,7 +123,8 @@ def _operation(operation: dict[str, Any], document: dict[str, Any]) -> list[str]
     for title, found in (("Body", operation.get("requestBody", {})), ("Answer", answer)):
         for kind, content in found.get("content", {}).items():
             if kind == "application/json" and content.get("schema"):
-                text = json.dumps(_example(content["schema"], document), indent=1)
+                example = content.get("example") or _example(content["schema"], document)
+                text = json.dumps(example, indent=1)
                 parts.append(f"{title}:\n\n```json\n{text}\n```")
             else:
                 parts.append(f"{title}: `{kind}`")

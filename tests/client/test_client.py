@@ -61,6 +61,7 @@ def test_people_are_saved_changed_undone_and_removed(
     assert [person.name for person in client.people().people] == ["Cleo / Cléo"]
     found = client.person_photos("Cleo / Cléo").photos
     assert found
+    assert [person.photos for person in client.people().people] == [client.person_photos("Cleo / Cléo").total]
     assert {hit.id for hit in client.hits(["Cleo / Cléo"], sure=True)} <= {photo.id for photo in found}
     client.undo(client.remove_person("Cleo / Cléo").id)
     client.remove_person("Cleo / Cléo", for_good=True)

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
 from setnet.client import Hits, People, Photo, Photos
 from setnet.library import Library, PhotoQuery
+from setnet.web.examples import EXAMPLES
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -54,6 +57,16 @@ def test_every_body_is_described(shared: TestClient) -> None:
         if verb in ("post", "put", "patch") and path != "/api/v1/faces"
     }
     assert writing <= described
+
+
+def test_every_body_has_an_example_that_it_takes(shared: TestClient) -> None:
+    routes = [r for r in shared.app.routes if isinstance(r, APIRoute) and r.body_field]  # type: ignore[attr-defined]
+    assert {route.name for route in routes} == EXAMPLES.keys()
+    document = str(shared.get("/api/v1/openapi.json").json())
+    for route in routes:
+        taken: Any = route.body_field and route.body_field.field_info.annotation
+        TypeAdapter(taken).validate_python(EXAMPLES[route.name])
+        assert str(EXAMPLES[route.name]) in document
 
 
 def test_a_search_gives_the_same_json_on_both_doors(shared: TestClient, made: Any) -> None:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from setnet import __version__
 from setnet.library import default_library
 from setnet.web import additions, faces, groups, index, people, photos, search, status
+from setnet.web.examples import EXAMPLES
 from setnet.web.guard import COOKIE, BodyLimits, Guard
 from setnet.web.metrics import RequestMetrics
 from setnet.web.page import add_pages
@@ -122,10 +123,13 @@ class RawPathMiddleware:
 
 
 def _openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, with the tokens and the form of errors."""
+    """Return the OpenAPI document, with examples, the tokens and the form of errors."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         document["components"]["securitySchemes"] = _SECURITY
+        for operation in (each for verbs in document["paths"].values() for each in verbs.values()):
+            if (example := EXAMPLES.get(operation["operationId"])) is not None:
+                operation["requestBody"]["content"]["application/json"]["example"] = example
         document["security"] = [{name: []} for name in _SECURITY] + [{}]
         problem = ProblemDetails.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
         problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
