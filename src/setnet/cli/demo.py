@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from setnet.errors import VersionError
 
 if TYPE_CHECKING:
     from setnet.cli.demo_album import AlbumPhoto, DemoQuery
-    from setnet.library import Answer, Library, QueryPerson
+    from setnet.library import Library, QueryPerson
 
 app = make_app()
 
@@ -64,7 +63,7 @@ def demo(
         call.tell(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
         answers = [
-            _answer_query(library, query, people, photos, place / f"question-{number}.html")
+            _answer_query(library, number, query, people, photos, place / f"question-{number}.html")
             for number, query in enumerate(three_queries(photos), 1)
         ]
         if serve:
@@ -77,9 +76,9 @@ def demo(
         "photos": counts.photos,
         "faces": counts.faces,
         "seconds": round(report.seconds, 2),
-        "questions": answers,
+        "questions": [facts for facts, _ in answers],
     }
-    parts = [part for number, answer in enumerate(answers, 1) for part in answer.parts(number)]
+    parts = [part for _, parts in answers for part in parts]
     result = Result(facts, *parts, *([] if serve else [_next_steps(place, folder)]))
     if not serve:
         return result
@@ -105,83 +104,53 @@ and on photos of your own (nothing leaves this machine):
   {setnet} status"""
 
 
-@dataclass(frozen=True, slots=True)
-class DemoAnswer:
-    """The answer to one query, with the ground truth.
-
-    Attributes
-    ----------
-    truth : the people in each hit's photo
-    complete : how many photos of the album show all people of the query
-    ndcg : nDCG@10 in percent
-    sheet : the contact sheet of the hits
-    """
-
-    query: DemoQuery
-    answer: Answer
-    truth: tuple[tuple[str, ...], ...]
-    complete: int
-    ndcg: float
-    sheet: Path
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer as values that JSON can hold."""
-        return {
-            "question": str(self.query),
-            "ndcg@10": round(self.ndcg, 2),
-            "hits": [
-                hit.to_dict() | {"found": list(hit.people), "truth": list(people)}
-                for hit, people in zip(self.answer.hits, self.truth, strict=True)
-            ],
-        }
-
-    def parts(self, number: int) -> tuple[str | Rows, ...]:
-        """Return the answer to a question of this number for people to read."""
-        names = {person.name for person in self.answer.people}
-        rows = [
-            (
-                rank,
-                f"{hit.score:.2f}",
-                ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
-                " ".join(sorted(people, key=lambda name: (name not in names, name))),
-                hit.path.name,
-            )
-            for rank, (hit, people) in enumerate(zip(self.answer.hits, self.truth, strict=True), 1)
-        ]
-        milliseconds = self.answer.seconds["search"] * 1000
-        return (
-            f"\nQuestion {number}: photos with {self.query}? ({self.complete} photos have them all)",
-            Rows(["", "score", "found", "truly in it", "photo"], rows, right=["", "score"]),
-            f"  nDCG@10 {self.ndcg:.1f} % of the ideal ranking; "
-            f"{self.answer.searched} photos in {milliseconds:.1f} ms\n  as a page: {self.sheet}",
-        )
-
-
 def _answer_query(
-    library: Library, query: DemoQuery, people: dict[str, QueryPerson], photos: list[AlbumPhoto], sheet: Path
-) -> DemoAnswer:
+    library: Library,
+    number: int,
+    query: DemoQuery,
+    people: dict[str, QueryPerson],
+    photos: list[AlbumPhoto],
+    sheet: Path,
+) -> tuple[dict[str, Any], list[str | Rows]]:
+    """Return the answer to a question with the ground truth, for programs and for people; write its sheet."""
     from setnet.cli.demo_album import NAMES, ndcg_at_10
     from setnet.library import PhotoQuery, contact_sheet
 
-    truth = {photo.name: photo for photo in photos}
-    answer = library.find(
-        PhotoQuery(
-            [people[name] for name in query.people],
-            without=[people[name] for name in query.without],
-            k=10,
-            at_least=1,
-        )
-    )
-    ranked = [truth[hit.path.name] for hit in answer.hits]
+    present = [people[name] for name in query.people]
+    without = [people[name] for name in query.without]
+    answer = library.find(PhotoQuery(present, without=without, k=10, at_least=1))
     contact_sheet(answer, sheet, title=str(query))
-    return DemoAnswer(
-        query=query,
-        answer=answer,
-        truth=tuple(tuple(NAMES[person] for person in photo.people) for photo in ranked),
-        complete=sum(query.relevance(photo) == len(query.people) for photo in photos),
-        ndcg=ndcg_at_10(query, ranked, photos),
-        sheet=sheet,
-    )
+    photo_of = {photo.name: photo for photo in photos}
+    ranked = [photo_of[hit.path.name] for hit in answer.hits]
+    truth = [[NAMES[person] for person in photo.people] for photo in ranked]
+    ndcg = ndcg_at_10(query, ranked, photos)
+    facts = {
+        "question": str(query),
+        "ndcg@10": round(ndcg, 2),
+        "hits": [
+            hit.to_dict() | {"found": list(hit.people), "truth": there}
+            for hit, there in zip(answer.hits, truth, strict=True)
+        ],
+    }
+    names = {person.name for person in answer.people}
+    rows = [
+        (
+            rank,
+            f"{hit.score:.2f}",
+            ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
+            " ".join(sorted(there, key=lambda name: (name not in names, name))),
+            hit.path.name,
+        )
+        for rank, (hit, there) in enumerate(zip(answer.hits, truth, strict=True), 1)
+    ]
+    complete = sum(query.relevance(photo) == len(query.people) for photo in photos)
+    milliseconds = answer.seconds["search"] * 1000
+    return facts, [
+        f"\nQuestion {number}: photos with {query}? ({complete} photos have them all)",
+        Rows(["", "score", "found", "truly in it", "photo"], rows, right=["", "score"]),
+        f"  nDCG@10 {ndcg:.1f} % of the ideal ranking; "
+        f"{answer.searched} photos in {milliseconds:.1f} ms\n  as a page: {sheet}",
+    ]
 
 
 def copy_portraits(folder: Path) -> dict[str, Path]:
