@@ -15,7 +15,6 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +81,7 @@ def composed(
 
 def judged(album: Album, model: ScoreCalibration) -> list[str]:
     """Return the cells of a row: how many faces got a name, how well, and how many are asked about."""
-    start = perf_counter()
     found = solve_names(album.photos, model)
-    seconds = perf_counter() - start
     right = [album.owners[one.photo][one.face] == one.name for one in found]
     sure = [one.sure for one in found]
     named, right_sure = sum(sure), sum(a and b for a, b in zip(sure, right, strict=True))
@@ -94,7 +91,6 @@ def judged(album: Album, model: ScoreCalibration) -> list[str]:
         f"{right_sure / max(1, named):.1%}",
         f"{right_sure / max(1, album.named):.1%}",
         f"{sum(right) - right_sure:,} of {len(found) - named:,}",
-        f"{seconds:.0f} s",
     ]
 
 
@@ -109,7 +105,7 @@ def main() -> None:
     half = half_of(labels, options.half) & is_right
     model = ScoreCalibration.of(load_calibration("sface", "match"))
     title = "Names without boxes"
-    columns = ["photos of each name", "photos", "faces", "precision", "recall", "suggested, right", "time"]
+    columns = ["photos of each name", "photos", "faces", "precision", "recall", "suggested, right"]
     rows = []
     print(" | ".join(columns))
     for least, most in PER_NAME:

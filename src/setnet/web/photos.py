@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Path, Query, Request, Response
@@ -14,7 +14,7 @@ from pydantic import Field
 from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.faces import Box
-from setnet.library import Conditions, Library, LibraryPhoto, Person, StoredFace
+from setnet.library import Library, LibraryPhoto, Person, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.video.sprite import sprite_times
@@ -23,9 +23,9 @@ from setnet.web.faces import photo_descriptors
 from setnet.web.files import OpenedFile, PhotoArchive, byte_range, media_type, open_inside, real_path
 from setnet.web.problems import Problem
 from setnet.web.requests import (
-    Date,
     Jpeg,
     Name,
+    PhotoConditions,
     State,
     Strict,
     api_router,
@@ -358,15 +358,9 @@ def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
     return photo
 
 
-class TimelineQuery(Strict):
+class TimelineQuery(PhotoConditions):
     """Which photos to list by date; none: all."""
 
-    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
-    before: Annotated[Date | None, Field(description="Taken before")] = None
-    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
-    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
-    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
-    kind: Literal["photo", "video"] | None = None
     without: Annotated[
         list[Name], Field(max_length=16, description="Saved people, or groups as g17, who must not be there")
     ] = []
@@ -376,9 +370,7 @@ class TimelineQuery(Strict):
         for who in self.without:
             if who not in library.groups:
                 require_person(library, who)
-        faces = (self.min_faces, self.max_faces)
-        conditions = Conditions.parse(self.after, self.before, self.folder, faces, self.kind)
-        return state.timeline.of(library, conditions, self.without)
+        return state.timeline.of(library, self.conditions(), self.without)
 
 
 class TimelinePage(TimelineQuery):

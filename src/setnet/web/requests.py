@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute, APIRouter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic_core import from_json, to_json
 
 from setnet.errors import InvalidInputError
-from setnet.library import Group, Library, Person
+from setnet.library import Conditions, Group, Library, Person
 from setnet.web.problems import RESPONSES, Problem, too_large
 from setnet.web.state import ServerState
 
@@ -114,6 +114,24 @@ class Strict(BaseModel):
     """A request body: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class PhotoConditions(Strict):
+    """Which photos are asked for."""
+
+    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
+    before: Annotated[Date | None, Field(description="Taken before")] = None
+    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
+    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    kind: Annotated[
+        Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
+    ] = None
+
+    def conditions(self) -> Conditions:
+        """Return the conditions as the library takes them."""
+        faces = (self.min_faces, self.max_faces)
+        return Conditions.parse(self.after, self.before, self.folder, faces, self.kind)
 
 
 class _JsonRequest(Request):

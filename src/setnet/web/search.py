@@ -15,7 +15,6 @@ from setnet.client import Hits, SavedSearches
 from setnet.errors import InvalidInputError
 from setnet.library import (
     Change,
-    Conditions,
     Example,
     Library,
     PhotoQuery,
@@ -29,11 +28,10 @@ from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
 from setnet.web.requests import (
-    Date,
     Name,
     NameInPath,
+    PhotoConditions,
     State,
-    Strict,
     api_router,
     check_addressable,
     reads,
@@ -58,8 +56,8 @@ class PersonQuery(Examples):
     name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
 
 
-class SearchOptions(Strict):
-    """Conditions on the photos of a search, saved or not."""
+class SearchOptions(PhotoConditions):
+    """What a search asks besides the people, saved or not."""
 
     at_least: Annotated[
         int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
@@ -78,14 +76,6 @@ class SearchOptions(Strict):
     newest: Annotated[
         bool, Field(description="Of photos with equally many of the people, the latest taken first")
     ] = False
-    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
-    before: Annotated[Date | None, Field(description="Taken before")] = None
-    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
-    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
-    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
-    kind: Annotated[
-        Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
-    ] = None
 
 
 class SearchQuery(SearchOptions):
@@ -208,9 +198,7 @@ def _photo_query(
         min_similarity=query.min_similarity,
         totals=query.totals,
         newest=query.newest,
-        conditions=Conditions.parse(
-            query.after, query.before, query.folder, (query.min_faces, query.max_faces), query.kind
-        ),
+        conditions=query.conditions(),
         threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
     )
 
