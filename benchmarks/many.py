@@ -38,7 +38,7 @@ from tests.support.tcp_proxy import Proxy
 
 PEOPLE, NOISE = 300_000, 1.25  # same person: similarity about 0.39 +- 0.07; others 0.00 +- 0.09
 BATCH = 500_000  # photos in a segment
-QUERIES, K = 100, 100
+K = 100
 SAMPLE = 200_000  # photos of which both forms are built
 Floats = NDArray[np.float32]
 
@@ -100,12 +100,12 @@ def build(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def queries(photos: int) -> list[tuple[Floats, NDArray[np.int64]]]:
+def queries(photos: int, how_many: int) -> list[tuple[Floats, NDArray[np.int64]]]:
     """Return new faces of two or three people who are together in some photo, and who they are."""
     counts, who, _ = who_is_in(0, min(BATCH, photos))
     starts, rng, known = np.cumsum(counts) - counts, np.random.default_rng(3), centres()
     asked = []
-    for i in range(QUERIES):
+    for i in range(how_many):
         size = 2 + i % 2
         photo = rng.choice(np.flatnonzero(counts >= size))
         named = who[starts[photo] : starts[photo] + size]
@@ -151,7 +151,7 @@ def timed(client: CollectionClient, asked: list[Any], mode: Any, harm: Any = Non
 
 
 def search(args: argparse.Namespace) -> dict[str, Any]:
-    asked, figures = queries(args.photos), dict[str, Any]()
+    asked, figures = queries(args.photos, args.queries), dict[str, Any]()
     modes = ["exact", "fast"] if args.lists else ["exact"]
     with ExitStack() as stack:
         parts = [f"{i % args.parts + 1}/{args.parts}" for i in range(2 * args.parts)]
@@ -198,7 +198,7 @@ def quality(args: argparse.Namespace) -> dict[str, Any]:
         if not collection.manifest.segments:
             collection.add([str(i) for i in range(size)], rows, counts)
         owner, shares = np.repeat(np.arange(size), counts), []
-        picked = np.random.default_rng(4).choice(np.flatnonzero(counts >= 3), QUERIES, replace=False)
+        picked = np.random.default_rng(4).choice(np.flatnonzero(counts >= 3), args.queries, replace=False)
         with SetIndex.open(collection.address) as index:
             for photo in picked.tolist():
                 named = who[starts[photo] : starts[photo] + 3]
@@ -226,6 +226,7 @@ def main() -> None:
     parser.add_argument("--lists", action="store_true", help="inverted lists, and `fast`")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/many"))
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--parts", type=int, default=2, help="each has two searchers")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     args = parser.parse_args()
