@@ -54,6 +54,7 @@ __all__ = [
     "find_videos",
     "group_descriptors",
     "group_sheet",
+    "index_into",
     "read_descriptors",
     "write_descriptor_file",
 ]
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit
     from setnet.library.backup import LibraryBackup
     from setnet.library.clustering import group_descriptors
+    from setnet.library.collection import index_into
     from setnet.library.creation import LibraryStatus
     from setnet.library.describe import describe_photos
     from setnet.library.descriptor_files import read_descriptors, write_descriptor_file
@@ -91,6 +93,7 @@ else:
             "answer": "Answer GroupTotal PersonThresholds VideoHit",
             "backup": "LibraryBackup",
             "clustering": "group_descriptors",
+            "collection": "index_into",
             "creation": "LibraryStatus",
             "describe": "describe_photos",
             "descriptor_files": "read_descriptors write_descriptor_file",
