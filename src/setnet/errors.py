@@ -77,6 +77,12 @@ class WorkerError(SetNetError):
     """A worker process could not do its task: it crashed, was late, ran out of memory or replied nonsense."""
 
 
+def check_number(name: str, value: object, low: float, high: float) -> None:
+    """Raise for a setting that is no number, or outside its limits."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise InvalidInputError(f"{name} must be a number from {low} to {high}, not {value!r}")
+
+
 def choice_error(what: str, value: object, valid: Iterable[object]) -> InvalidInputError:
     """Return the error for a value outside a fixed list, naming the list.
 

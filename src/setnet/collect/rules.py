@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, check_number
 
 _RARE_RANK = 1 / 20
 
@@ -73,9 +73,7 @@ class AnnotationRules:
 
     def __post_init__(self) -> None:
         for name in ("accept_query", "accept_other", "unknown_below", "ask_from"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InvalidInputError(f"{name} must be a number from 0 to 1, not {value!r}")
+            check_number(name, getattr(self, name), 0, 1)
         if self.unknown_below > self.accept_other:
             raise InvalidInputError(
                 f"unknown_below {self.unknown_below} must not be above accept_other {self.accept_other}"

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from setnet.collect.rules import AnnotationRules
 from setnet.durable import replace_file, storage_errors
-from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
+from setnet.errors import (
+    InvalidInputError,
+    LockedError,
+    NotAnIndexError,
+    StorageError,
+    VersionError,
+    check_number,
+)
 from setnet.system import FileLock, usable_cores
 
 Row = dict[str, Any]
@@ -93,9 +100,7 @@ class CollectSettings:
             ("min_faces", 1, 100),
             ("strangers", 0.01, 0.99),
         ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InvalidInputError(f"{name} must be a number from {low} to {high}, not {value!r}")
+            check_number(name, getattr(self, name), low, high)
         if len(self.split) != 3 or min(self.split) < 0 or not math.isclose(sum(self.split), 1.0):
             raise InvalidInputError(
                 f"split {self.split}: three shares that add up to 1 are expected, as in 0.5,0.1,0.4"

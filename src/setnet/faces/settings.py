@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from setnet.durable import replace_file
-from setnet.errors import InvalidInputError, choice_error
+from setnet.errors import InvalidInputError, check_number, choice_error
 from setnet.faces.photo import DEFAULT_MAX_PIXELS
 from setnet.faces.registry import (
     ModelEntry,
@@ -70,11 +70,8 @@ class FaceSettings:
             ("max_turn", 0, 180),
             ("max_pixels", 1, 10**12),
         ):
-            value = getattr(self, name)
-            if value is None and name == "threshold":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InvalidInputError(f"{name} must be a number from {low} to {high}, not {value!r}")
+            if name != "threshold" or self.threshold is not None:
+                check_number(name, getattr(self, name), low, high)
 
     @classmethod
     def preset(cls, name: str, **others: Any) -> FaceSettings:
