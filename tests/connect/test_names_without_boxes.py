@@ -148,3 +148,6 @@ def test_a_json_of_a_similar_name_is_not_taken() -> None:
     assert takeout_file("IMG_1(2).jpg", ["IMG_1.jpg.json"]) is None
     assert takeout_file("IMG_1(2).jpg", ["IMG_1(2).jpg.json"]) == "IMG_1(2).jpg.json"
     assert takeout_file("IMG_1.jpg", ["IMG_1.jpg.supp(1).json"]) is None
+    long = "A photo of all of us at the lake in summer, 201"
+    assert takeout_file(f"{long}.jpg", [f"{long[:46]}.json", "A photo.json"]) == f"{long[:46]}.json"
+    assert takeout_file(f"{long}(1).jpg", [f"{long[:43]}(1).json"]) == f"{long[:43]}(1).json"

@@ -97,6 +97,25 @@ def test_links_follow_a_search_and_nothing_else_is_touched(photos_folder: Path, 
         assert "are not up to date" in blocked
 
 
+def test_an_index_run_that_finds_a_change_brings_links_up_to_date(
+    photos_folder: Path, tmp_path: Path
+) -> None:
+    with Library.create(tmp_path / "library") as library:
+        for name in ("kept/a.jpg", "gone/b.jpg"):
+            invented_photos.store_file(library, photos_folder / name, [1])
+        with library.database.writing() as db:
+            db.execute("INSERT INTO folders VALUES (?, 0, 0)", (bytes(photos_folder),))
+        library.people.add("Anna", [Example(face_of(1))])
+        folder = tmp_path / "anna"
+        library.searches.follow_one(
+            library.searches.save(SavedSearch("Anna", ("Anna",), link_to=str(folder)))
+        )
+        assert {link.name for link in folder.iterdir()} == {"a.jpg", "b.jpg"}
+        (photos_folder / "gone" / "b.jpg").unlink()
+        assert library.index([photos_folder / "gone"], workers=0, prune=True).removed == 1
+        assert {link.name for link in folder.iterdir()} == {"a.jpg"}
+
+
 @pytest.fixture
 def photos_folder(tmp_path: Path) -> Path:
     """A folder for photos."""

@@ -108,7 +108,9 @@ def _known_facts(person: Person) -> list[str]:
 @command(app, panel=_SAVED)
 def together(
     call: Call,
-    name: Annotated[str | None, argument("NAME", "Only sets with this person.")] = None,
+    name: Annotated[
+        str | None, argument("NAME", "Only sets with this person.", autocompletion=complete_names)
+    ] = None,
     limit: LimitOption = 20,
     min_people: Annotated[
         int, option("Sets of at least this many people, up to five.", min=2, max=5, metavar="N")

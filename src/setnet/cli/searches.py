@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from setnet.cli.command import Call, Result, Rows, command
-from setnet.cli.options import NameArgument, make_app
+from setnet.cli.options import argument, make_app
 
 app = make_app()
 
@@ -29,7 +31,7 @@ def list_searches(call: Call) -> Result:
 
 
 @command(app)
-def remove(call: Call, name: NameArgument) -> Result:
+def remove(call: Call, name: Annotated[str, argument("NAME")]) -> Result:
     """Remove a saved search; links that it made stay."""
     done = call.library.searches.remove(name)
     return Result(done, done.summary)

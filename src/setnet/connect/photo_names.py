@@ -20,7 +20,7 @@ from setnet.errors import InvalidInputError
 
 LARGEST_JSON = 4 << 20
 _SUFFIX = ".supplemental-metadata"
-_SHORTENED = 45  # characters of a JSON's name without ".json", from which on it may be cut; 46 are there then
+_SHORTENED = 50  # characters of a JSON's name from which on it may be cut; it has 51 at most
 _NUMBER = re.compile(r"\((\d{1,4})\)$")
 _WORDS = re.compile(r"\w+(?:['\u2019]\w+)*")
 
@@ -134,7 +134,7 @@ def takeout_file(photo: str, files: Iterable[str]) -> str | None:
             for file, (base, its) in candidates.items()
             if its == counted
             and (name + _SUFFIX).startswith(base)
-            and (len(base) >= len(name) or len(base) >= _SHORTENED)
+            and (len(base) >= len(name) or len(file) >= _SHORTENED)
         ]
         if fits:
             return max(fits, key=len)
