@@ -23,6 +23,7 @@ import yaml
 from PIL import Image
 
 from setnet import system
+from setnet.cli.app import command
 from tests.support.command_line import setnet
 
 REPOSITORY = Path(__file__).parents[1]
@@ -80,6 +81,17 @@ def test_every_example_says_what_it_is_and_can_be_parsed(page: Path) -> None:
         if fence.language not in ("sh", "python"):
             assert fence.language in PARSERS, f"{page}:{fence.line}: fence it as text, or as what it is"
             PARSERS[fence.language](fence.text)
+
+
+@pytest.mark.parametrize("file", sorted(REPOSITORY.glob("examples/machines/*")), ids=lambda file: file.name)
+def test_every_service_can_be_parsed_and_calls_commands_that_there_are(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    PARSERS["yaml" if file.suffix == ".yaml" else "ini"](text)
+    calls = re.findall(r"setnet (index|serve) ([^\"\n]*)", text)
+    assert calls
+    for name, words in calls:
+        known = {option for parameter in command(name).params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z-]+", words)) <= known
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES, *REPOSITORY.glob("*.md")}), ids=name_of)
