@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -176,6 +177,19 @@ def test_what_is_deleted_for_good_is_in_no_file(tmp_path: Path) -> None:
     files = [path for path in (tmp_path / "made").rglob("*") if path.is_file()]
     assert [path.suffix for path in sorted(files)] == [".json", ".seg"]
     assert not any(b"secret-name" in path.read_bytes() for path in files)
+
+
+def test_what_a_dead_writer_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    collection = Collection.create(tmp_path / "made", dim=3)
+    collection.add(["a"], np.eye(3)[:1], [1])
+    (known,) = (tmp_path / "made" / "segments").iterdir()
+    left, new = known.with_name(f"{'1' * 32}.seg"), known.with_name(f"{'2' * 32}.seg")
+    for path in (left, new):
+        path.write_bytes(known.read_bytes())
+    for path in (known, left):
+        os.utime(path, (1, 1))
+    collection.compact()
+    assert {*known.parent.iterdir()} == {known, new}
 
 
 def test_another_model_and_a_damaged_manifest_are_errors(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, NoReturn
 from uuid import uuid4
 
@@ -53,6 +53,7 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 KEPT = 100  # older manifests, and what only they name, that stay for readers
+ABANDONED = 24 * 3600.0  # seconds after which a file that no manifest names is nobody's
 SMALL = 8  # segments of like size of one part that are merged into one
 
 
@@ -372,7 +373,7 @@ class Collection:
 
         As many searchers as there are segments can share the work. ``lists`` is that of `SetIndex.compact`.
         Older manifests, and what only they name, are removed but for the newest ``keep``; with 0, what was
-        deleted is on no disk any more.
+        deleted is on no disk any more. What a writer left that died more than a day ago is removed too.
         """
         with storage_errors(self._reader.path):
             runs: list[list[ListedFile]] = []
@@ -388,6 +389,7 @@ class Collection:
                 if len(run) > 1 or run[0].dead or (wanted and not run[0].listed):
                     self._merge(run, wanted)
             self._prune(self.manifest.number, keep)
+            self._remove_abandoned()
 
     def merge_small(self, part: Share) -> None:
         """Merge segments of a part, and of no other, where many of like size have piled up."""
@@ -506,3 +508,15 @@ class Collection:
                 for name in {name for listed in this.segments for name in listed.files} - named:
                     self._files.remove(name)
                 self._files.remove(manifest_path(at))
+
+    def _remove_abandoned(self) -> None:
+        """Remove what no manifest names and was written long ago."""
+        files, named = self._files, set[str]()
+        for number in manifest_numbers(files):
+            with suppress(FileNotFoundError):
+                manifest = Manifest.parse(files.read(manifest_path(number)), f"{files}: manifest {number}")
+                named.update(name for listed in manifest.segments for name in listed.files)
+        for folder in (SEGMENTS, *TABLES):
+            for name in files.names_before(folder, time() - ABANDONED):
+                if f"{folder}/{name}" not in named:
+                    files.remove(f"{folder}/{name}")

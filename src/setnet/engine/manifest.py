@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from hashlib import blake2b
 from math import gcd
 from pathlib import Path
@@ -81,6 +82,11 @@ class Folder:
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder; none where it is not there."""
         return os.listdir(self.root / folder) if (self.root / folder).is_dir() else []
+
+    def names_before(self, folder: str, before: float) -> list[str]:
+        """Return the names of those files in a folder that were written before a time."""
+        names = self.names(folder)
+        return [name for name in names if (self.root / folder / name).stat().st_mtime < before]
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes."""
@@ -156,6 +162,19 @@ class RemoteFolder(Folder):
             except FileNotFoundError:
                 return []
             return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+    def names_before(self, folder: str, before: float) -> list[str]:
+        """Return the names of those files that were written before a time; of stores that tell it."""
+        found = []
+        for name in self.names(folder):
+            with self._reaching():
+                info = self._system.info(self._at(f"{folder}/{name}"))
+            times = [info.get(key) for key in ("LastModified", "mtime", "created")]
+            written = next((time for time in times if time is not None), None)
+            written = written.timestamp() if isinstance(written, datetime) else written
+            if isinstance(written, int | float) and written < before:
+                found.append(name)
+        return found
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes."""
