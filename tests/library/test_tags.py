@@ -14,7 +14,7 @@ import setnet.cli.people  # noqa: F401  adds its commands
 from setnet.cli.groups import app
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library import Example, Library
+from setnet.library import Example, Library, SavedSearch
 from tests.support import invented_photos
 from tests.support.invented_photos import face_of, remove, store
 
@@ -172,6 +172,20 @@ def test_forgetting_a_photo_leaves_no_trace_of_its_tags(library: Library) -> Non
             assert content.hex().upper().encode() not in file.read_bytes().upper(), file
     with library.database.reading() as db:
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'tags'").fetchone() == (0,)
+
+
+def test_a_forgotten_person_leaves_no_tag_and_no_search(library: Library) -> None:
+    photo = ids(library)["lake.jpg"]
+    library.people.tag("Ben", photo, Box(10, 10, 20, 20))
+    library.people.tag("Anna", photo)
+    library.searches.save(SavedSearch("Sailing with B.", ("Anna", "Ben")))
+    library.forget_person("Ben")
+    assert [tag.person for tag in library.people.tags(photo)] == ["Anna"]
+    assert list(library.searches) == []
+    with library.database.reading() as db:
+        assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'searches'").fetchone() == (0,)
+    files = [file for file in library.path.rglob("*") if file.is_file()]
+    assert [file for file in files if b"Sailing with B." in file.read_bytes()] == []
 
 
 def test_the_command_line_tags_and_takes_back(library: Library) -> None:
