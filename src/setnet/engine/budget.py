@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.kernels import backend
 from setnet.engine.query import Query
 
 Floats = NDArray[np.float32]
@@ -27,7 +28,7 @@ Bytes = NDArray[np.uint8]
 POINTS = 256
 WIDEST = 16  # coordinates that share a byte, at most: 256 points keep no more of a longer run
 LEAST_BYTES = 2  # of an element, however many its item has
-AT_ONCE = 1024  # vectors encoded together: what is computed of them fits a cache
+AT_ONCE = 8192  # vectors encoded together
 
 
 def element_bytes(budget: int, elements: int, dim: int) -> int:
@@ -51,23 +52,20 @@ def rotation(dim: int) -> NDArray[np.float64]:
 
 
 @cache
-def _points() -> list[Floats]:
-    """Return the points of 1, 2 and more coordinates, (256, coordinates)."""
-    with np.load(POINTS_FILE) as file:
-        flat = file["points"].astype(np.float32)
+def _points() -> tuple[list[Floats], NDArray[np.float64]]:
+    """Return the points of 1, 2 and more coordinates, (256, coordinates), and the variance that each keep."""
+    with np.load(Path(__file__).parent / "gaussian_points.npz") as file:
+        flat, kept = file["points"].astype(np.float32), file["kept"]
     ends = np.cumsum([0, *(POINTS * width for width in range(1, WIDEST + 1))]).tolist()
-    return [flat[a:z].reshape(POINTS, -1) for a, z in pairwise(ends)]
+    return [flat[a:z].reshape(POINTS, -1) for a, z in pairwise(ends)], kept
 
 
-POINTS_FILE = Path(__file__).parent / "gaussian_points.npz"
-
-
-def _nearest(rows: Floats, points: Floats) -> NDArray[np.int64]:
-    if points.shape[1] == 1:  # they are in order
-        line = points[:, 0]
-        return np.asarray(np.searchsorted((line[1:] + line[:-1]) / 2, rows[:, 0]), np.int64)
-    half = np.float32(0.5) * np.einsum("pd,pd->p", points, points)
-    return np.asarray((rows @ points.T - half).argmax(axis=1), np.int64)
+@cache
+def _kernel_points() -> Floats:
+    """Return the points as the kernel reads them."""
+    return np.concatenate([
+        np.vstack([-np.square(points).sum(axis=1) / 2, points.T]).ravel() for points in _points()[0]
+    ])  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +96,9 @@ class ElementCodec:
         codes, dim = np.empty((len(vectors), self.size), np.uint8), self.dim
         turn = np.asarray(rotation(dim) * np.sqrt(dim), np.float32)
         for at in range(0, len(vectors), AT_ONCE):
-            turned = vectors[at : at + AT_ONCE].astype(np.float32, copy=False) @ turn
-            for byte, (a, z) in enumerate(pairwise(self.starts.tolist())):
-                codes[at : at + AT_ONCE, byte] = _nearest(turned[:, a:z], _points()[z - a - 1])
+            part = slice(at, at + AT_ONCE)
+            rotated = np.ascontiguousarray(vectors[part], np.float32) @ turn
+            backend.kernels.encode_budget(rotated, dim, self.starts, _kernel_points(), codes[part])
         return codes
 
     def coordinates(self, codes: Bytes) -> Floats:
@@ -115,24 +113,25 @@ class ElementCodec:
         return np.asarray(self.coordinates(codes) @ rotation(self.dim).T, np.float32)
 
     def sums(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each value of each byte adds to the product with turned rows, (256, rows, bytes)."""
-        used = slice(0, int(self.starts[-1]))
-        return np.asarray(
-            np.add.reduceat(self.table[:, None, used] * rows[:, used], self.starts[:-1], axis=2)
-        )
+        """Return what each value of each byte adds to the product with turned rows, (bytes, 256, rows)."""
+        widths, out = np.diff(self.starts), np.empty((self.size, POINTS, len(rows)))
+        for width in np.unique(widths).tolist():
+            some = np.flatnonzero(widths == width)
+            places = self.starts[some, None] + np.arange(width)
+            points = self.table[:, places[0]].astype(np.float64)  # the same for all of these
+            out[some] = np.moveaxis(rows[:, places] @ points.T, 0, 2)
+        return out
 
 
 @cache
 def element_codec(size: int, dim: int) -> ElementCodec:
     """Return the codec of so many bytes."""
     starts = np.arange(size + 1) * min(dim, WIDEST * size) // size
-    with np.load(POINTS_FILE) as file:
-        kept = file["kept"]  # the share of the variance that the points of each width keep
-    widths = np.diff(starts)
+    widths, (points, kept) = np.diff(starts), _points()
     factor = 1 / np.sqrt((widths * kept[widths - 1]).sum())
     table = np.zeros((POINTS, dim), np.float32)
     for a, z in pairwise(starts.tolist()):
-        table[:, a:z] = _points()[z - a - 1] * factor
+        table[:, a:z] = points[z - a - 1] * factor
     return ElementCodec(size, starts, table)
 
 
@@ -154,9 +153,9 @@ def scan_tables(
     parts, starts, off = dict[int, Floats](), dict[int, int](), np.zeros(len(rows))
     for size in dict.fromkeys(sizes):
         sums = element_codec(size, rows.shape[1]).sums(rows)
-        off = np.maximum(off, (size + 8) * 2.0**-24 * np.abs(sums).max(axis=0).sum(axis=1))
+        off = np.maximum(off, (size + 8) * 2.0**-24 * np.abs(sums).max(axis=1).sum(axis=0))
         starts[size] = sum(part.size for part in parts.values())
         parts[size] = np.zeros((size, POINTS, stride), np.float32)
-        parts[size][:, :, : len(rows)] = sums.transpose(2, 0, 1)
+        parts[size][:, :, : len(rows)] = sums
     tables = np.concatenate([np.empty(0, np.float32), *(part.reshape(-1) for part in parts.values())])
     return tables, np.array([starts[size] for size in sizes], np.int64), off

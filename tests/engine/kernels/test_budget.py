@@ -60,6 +60,14 @@ def test_the_kernel_bounds_what_its_twin_bounds(level: str, size: int, least: bo
         assert found[q, 3 : 3 + len(counts)] == pytest.approx(exact, abs=1e-3)
 
 
+@pytest.mark.parametrize("size", [2, 7, 24])
+def test_the_kernel_finds_the_nearest_points(level: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, codec = vectors(400, 24), element_codec(size, 24)
+    found = codec.encode(rows)
+    monkeypatch.setattr(backend, "kernels", reference)
+    assert (found == codec.encode(rows)).mean() > 0.999, "two points may be as near"
+
+
 @pytest.mark.parametrize("dim", [1, 2, 5, 24, 128, 300])
 def test_more_bytes_lose_less_of_vectors(dim: int) -> None:
     assert rotation(dim) @ rotation(dim).T == pytest.approx(np.eye(dim), abs=1e-12)

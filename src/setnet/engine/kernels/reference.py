@@ -208,6 +208,20 @@ def scan_budget(
         out[:, mine] = (_bounded(w, best, threshold, inflate) @ belongs).T
 
 
+def encode_budget(
+    rows: NDArray[np.float32], dim: int, starts: NDArray[np.int64], points: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+) -> None:  # fmt: skip
+    """Write the number of the point that is nearest to each byte's coordinates, from one start to the next.
+
+    For each number of coordinates there are minus half the squares of the 256 points' lengths, and then the
+    points' first, second and further coordinates.
+    """
+    for byte, (a, z) in enumerate(pairwise(starts.tolist())):
+        own = points[128 * (z - a - 1) * (z - a + 2) :][: 256 * (z - a + 1)].reshape(-1, 256)
+        codes[:, byte] = (rows[:, a:z] @ own[1:] + own[0]).argmax(axis=1)
+
+
 def from_upper(stored: NDArray[np.uint16]) -> NDArray[np.float32]:
     """Return numbers of which the upper halves are stored."""
     return (stored.astype(np.uint32) << 16).view(np.float32)

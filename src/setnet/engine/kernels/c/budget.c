@@ -73,3 +73,28 @@ int scan_budget(const BudgetCodes *c, const Query *q, const int64_t *blocks, int
   free(sums);
   return 0;
 }
+
+/* The points of a width follow those of all smaller ones, each with a line for the lengths. */
+static const float *points_of(const float *points, int64_t width) { return points + 128 * (width - 1) * (width + 2); }
+
+VECTOR_CLONES static uint8_t nearest(const float *x, int64_t width, const float *points) {
+  float score[256], best = -INFINITY;
+  memcpy(score, points, sizeof score);
+  for (int64_t d = 0; d < width; d++) {
+    const float *line = points + 256 * (d + 1), value = x[d];
+    for (int k = 0; k < 256; k++) score[k] += value * line[k];
+  }
+  for (int k = 0; k < 256; k++) best = score[k] > best ? score[k] : best;
+  int found = 255;
+  for (int k = 255; k >= 0; k--) found = score[k] == best ? k : found;
+  return (uint8_t)found;
+}
+
+void encode_budget(const float *rows, int64_t n, int64_t dim, const int64_t *starts, int64_t bytes, const float *points,
+                   uint8_t *codes) {
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t b = 0; b < bytes; b++) {
+      const int64_t width = starts[b + 1] - starts[b];
+      codes[i * bytes + b] = nearest(rows + i * dim + starts[b], width, points_of(points, width));
+    }
+}

@@ -26,4 +26,10 @@ typedef struct {
 int scan_budget(const BudgetCodes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds, int64_t apart,
                 int least);
 
+/* The nearest of 256 points to each run of a row's coordinates: byte i has those from starts[i] to before starts[i + 1].
+ * For each width w from 1 on, `points` has minus half the squares of the points' lengths and then the first to the last
+ * coordinates of all. */
+void encode_budget(const float *rows, int64_t n, int64_t dim, const int64_t *starts, int64_t bytes, const float *points,
+                   uint8_t *codes);
+
 #endif

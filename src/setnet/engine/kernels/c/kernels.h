@@ -31,6 +31,17 @@
 #define HAVE_NEON_DOT 0
 #endif
 
+/* Functions that the compiler makes vectors of, for each instruction set. */
+#if HAVE_X86
+#define VECTOR_CLONES __attribute__((target_clones("default", "avx2,fma", "arch=x86-64-v4")))
+#else
+#define VECTOR_CLONES
+#endif
+#if defined(__APPLE__) || (defined(__clang__) && !defined(__linux__))
+#undef VECTOR_CLONES
+#define VECTOR_CLONES
+#endif
+
 /* Codes of five bits lie in panels of 32 dimensions: a line of fifth bits, then four lines of the lower halves, eight
  * dimensions each, two to a byte. Bit (4 + g) % 8 of byte j in the line of bits is that of dimension 4 g + j. Four bits
  * more for each dimension, four lines to a panel, make codes of nine bits of them. */

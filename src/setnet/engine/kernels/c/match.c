@@ -4,16 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if HAVE_X86
-#define VECTOR_CLONES __attribute__((target_clones("default", "avx2,fma", "arch=x86-64-v4")))
-#else
-#define VECTOR_CLONES
-#endif
-#if defined(__APPLE__) || (defined(__clang__) && !defined(__linux__))
-#undef VECTOR_CLONES
-#define VECTOR_CLONES
-#endif
-
 #if HAVE_NEON
 static float half_to_float(uint16_t h) { /* one instruction, of which the compiler makes vectors */
   __fp16 x;

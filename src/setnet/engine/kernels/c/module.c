@@ -106,6 +106,27 @@ static PyObject *py_scan_budget(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+static PyObject *py_encode_budget(PyObject *self, PyObject *args) {
+  Py_buffer rows, starts, points, codes;
+  long long dim;
+  if (!PyArg_ParseTuple(args, "y*Ly*y*w*", &rows, &dim, &starts, &points, &codes)) return NULL;
+  const int64_t bytes = starts.len / 8 - 1, *start = starts.buf, n = dim > 0 ? rows.len / 4 / dim : 0;
+  int fits = dim > 0 && bytes > 0 && codes.len == n * bytes && start[0] >= 0 && start[bytes] <= dim;
+  for (int64_t b = 0; fits && b < bytes; b++) {
+    const int64_t width = start[b + 1] - start[b];
+    fits = width > 0 && 128 * width * (width + 3) <= points.len / 4;
+  }
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "encode_budget: arrays that do not fit each other");
+  } else {
+    Py_BEGIN_ALLOW_THREADS encode_budget(rows.buf, n, dim, start, bytes, points.buf, codes.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&starts), PyBuffer_Release(&points), PyBuffer_Release(&codes);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_evaluate(PyObject *self, PyObject *args) {
   Py_buffer rows, offsets, query, first_row, shift, least, items;
   Py_buffer score, sum, similarity, element, matched, unmatched, unwanted;
@@ -391,6 +412,7 @@ static PyMethodDef METHODS[] = {
     {"checksum_blocks", py_checksum_blocks, METH_VARARGS, "CRC-32 of each block that some bytes complete."},
     {"collect", py_collect, METH_VARARGS, "Indices whose bound reaches a level."},
     {"damaged_block", py_damaged_block, METH_VARARGS, "Verify blocks; the first one that is damaged, or -1."},
+    {"encode_budget", py_encode_budget, METH_VARARGS, "Budget codes of rotated vectors."},
     {"evaluate", py_evaluate, METH_VARARGS, "Exact scores of chosen items."},
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"is_struck", py_is_struck, METH_O, "Whether a part of a watched map could not be read."},
