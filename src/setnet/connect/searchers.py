@@ -46,6 +46,7 @@ LIMIT = 100_000  # hits and candidates that a searcher answers at most
 _LARGEST = 1 << 30  # bytes of a message, unpacked
 _EACH_OTHER = 0.5  # seconds until searchers with different manifests are asked again
 _PATIENT, _IMPATIENT = 1.0, 0.05  # seconds until a second searcher is asked: at first, and at least
+_KEPT = 8  # connections to a searcher, beside those in use
 _FOLLOW = 1.0  # seconds between looks for a new manifest
 
 K = TypeVar("K", bound=Hashable)
@@ -354,6 +355,8 @@ class _Call:
                     raise StorageError(f"{address.url} does not answer ({reason})") from None
             else:  # of those that were kept, the server may have closed some since
                 address.idle.append(connection)
+                if len(address.idle) > _KEPT:
+                    address.idle.popleft().close()
                 return response.status, data
 
 
