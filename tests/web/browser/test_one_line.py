@@ -115,6 +115,11 @@ def test_filters_stay_while_browsing_and_one_that_leaves_nothing_is_named(named:
     page.reload()
     expect(page.locator(".person.is-without .called")).to_have_text("Cleo")
     expect(page.locator("#view-search .tile[data-photo]").first).to_be_visible()
+    named.open("people")
+    page.locator(".named-person", has_text="Ben").click()
+    page.locator(".together").get_by_role("button", name="Anna (2)").click()
+    expect(page.locator(".group h2").first).to_have_text("2 photos with Anna and Ben")
+    page.locator(".tile .open").first.focus()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     assert named.serious_findings() == []

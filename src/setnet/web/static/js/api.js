@@ -110,6 +110,8 @@ export const api = {
   merge: (into, others, if_unlike) => post(`${person(into)}/merge`, { others, if_unlike }),
   /** @returns {Answer<"Change">} */
   remove: (id) => call("DELETE", person(id)),
+  /** @returns {Answer<"Togethers">} */
+  together: (id, limit) => get(`${person(id)}/together`, { limit }),
   /** @returns {Answer<"PersonPhotos">} */
   photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
   /** @returns {Answer<"Person">} */

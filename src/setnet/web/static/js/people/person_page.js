@@ -3,7 +3,8 @@
 import { go } from "../address.js";
 import { api } from "../api.js";
 import { h, plural } from "../dom.js";
-import { loadSaved } from "../saved_people.js";
+import { listed } from "../gallery/matches.js";
+import { called, loadSaved } from "../saved_people.js";
 import { ExampleFaces } from "./example_faces.js";
 import { GroupActions } from "./group_actions.js";
 import { PersonHead } from "./person_head.js";
@@ -11,8 +12,10 @@ import { PersonPhotos } from "./person_photos.js";
 import { Suggestions } from "./suggestions.js";
 import { Tabs } from "./tabs.js";
 
+const MOST_TOGETHER = 8;
+
 export class PersonPage {
-  // act: {changed() when people changed, find({saved} or {group}) to search}
+  // act: {changed() when people changed, find(...people), each {saved} or {group}, to search}
   constructor(section, act) {
     this.act = act;
     this.section = section;
@@ -37,7 +40,8 @@ export class PersonPage {
       h("p", {}, "They were removed, or became one with another person."),
       h("a", { class: "button primary", href: "#people" }, "People"),
     );
-    this.content = h("div", {}, this.head.element, this.suggestions.element, this.tabs.element);
+    this.together = h("p", { class: "together", hidden: true });
+    this.content = h("div", {}, this.head.element, this.together, this.suggestions.element, this.tabs.element);
     section.append(this.empty, this.content);
   }
 
@@ -47,6 +51,7 @@ export class PersonPage {
     this.id = id;
     this.content.hidden = true;
     this.tabs.choose("photos");
+    this.together.hidden = true;
     this.photos.clear();
     scrollTo({ top: 0 });
   }
@@ -75,7 +80,26 @@ export class PersonPage {
     if (id !== this.id) return;
     this.tabs.count("photos", total);
     this.photos.followPhoto();
+    this.drawTogether(id).catch(() => {}); // it is beside what was asked for
     this.head.count(`${plural(total, "photo")} · ${plural(examples.length, "example face")}`);
+  }
+
+  // Who else is in the photos of this person, each a search for both or for all.
+  async drawTogether(id) {
+    const { together } = await api.together(id, MOST_TOGETHER);
+    if (id !== this.id) return;
+    const links = together.map(({ people, photos }) => {
+      const all = people.map(called).filter(Boolean);
+      const others = all.filter((one) => one.id !== id).map((one) => one.name);
+      const look = () => this.act.find(...all.map((one) => ({ saved: one })));
+      return h(
+        "button",
+        { type: "button", class: "pill", onclick: look },
+        `${listed(others)} (${photos.toLocaleString()})`,
+      );
+    });
+    this.together.hidden = !links.length;
+    this.together.replaceChildren("Together with ", ...links);
   }
 
   async changed() {
