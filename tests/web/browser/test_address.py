@@ -128,7 +128,7 @@ def test_a_server_that_was_away_is_reached_again_and_gets_the_faces_again(
     trouble = page.get_by_role("alert")
     expect(trouble).to_contain_text("No connection to setnet")
     expect(page.locator("#view-people")).to_be_hidden()
-    assert surface.serious_findings() == []
+    assert surface.axe_findings() == []
     trouble.get_by_role("button", name="Retry").click()  # still away
     expect(trouble.get_by_role("button", name="Retry")).to_be_focused()
     with start_server(tmp_path / "library", "--port", port):

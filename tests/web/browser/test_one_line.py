@@ -70,7 +70,7 @@ def test_one_line_is_a_search_and_its_photos_are_taken_in_two_clicks(named: Page
     page.evaluate("localStorage.setItem('setnet-searches', JSON.stringify({ 'Both of them': 1 }))")
     page.reload()
     expect(kept.locator("small")).to_have_text("3, 2 new")
-    assert named.serious_findings() == []
+    assert named.axe_findings() == []
     kept.get_by_role("button", name="Both of them").first.click()
     expect(page.locator(".group h2").first).to_have_text("2 photos with Ben and Anna")
     assert page.url == address
@@ -108,7 +108,7 @@ def test_filters_stay_while_browsing_and_one_that_leaves_nothing_is_named(named:
     expect(page.locator("#filter-date")).to_have_text("2016")
     named.look_for("2001 -cleo")
     expect(page.locator("#view-search .empty h2")).to_have_text("No photo without them")
-    assert named.serious_findings() == []
+    assert named.axe_findings() == []
     page.get_by_role("button", name="Drop the filter 2001").click()  # without Cleo alone is a search
     expect(page.locator("#view-search .tile[data-photo]").first).to_be_visible()
     expect(page.locator('[aria-label^="Open three.jpg"]')).to_have_count(0)
@@ -122,4 +122,4 @@ def test_filters_stay_while_browsing_and_one_that_leaves_nothing_is_named(named:
     page.locator(".tile .open").first.focus()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-    assert named.serious_findings() == []
+    assert named.axe_findings() == []

@@ -26,7 +26,7 @@ def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -
     page = surface.open("index")
     expect(page.locator(".folders")).to_contain_text(str(made.photos))
     expect(page.locator(".failures")).to_contain_text("broken.jpg")
-    assert surface.serious_findings() == []
+    assert surface.axe_findings() == []
     page.get_by_role("button", name="Look for new photos").click()
     expect(page.locator("#run-title")).to_have_text("Up to date")
     expect(page.get_by_role("link", name="See who is in your photos")).to_be_visible()
@@ -53,7 +53,7 @@ def test_many_photos_that_are_gone_are_removed_only_after_a_question(
         page.get_by_role("button", name="Look for new photos").click()
         notice = page.locator("#prune-refused")
         expect(notice).to_contain_text("more than a tenth of all, so none was removed")
-        assert surface.serious_findings() == []
+        assert surface.axe_findings() == []
         page.get_by_label("Remove photos whose files are gone").uncheck()
         notice.get_by_role("button", name="Remove them all the same").click()
         page.get_by_role("button", name="Remove", exact=True).click()

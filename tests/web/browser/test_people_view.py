@@ -32,7 +32,7 @@ def test_photos_of_two_people_without_a_third_and_no_portrait(
         surface = new_page(url)
         page = surface.open("people")
         expect(page.locator("#who-title")).to_be_visible()
-        assert surface.serious_findings() == []
+        assert surface.axe_findings() == []
         for photo, face, name in (ANNA, BEN, CLEO):
             surface.name_group(photo, face, name)
         expect(page.locator(".named-person")).to_have_count(3)
@@ -40,7 +40,7 @@ def test_photos_of_two_people_without_a_third_and_no_portrait(
 
         for name in ("Anna", "Cleo"):
             page.get_by_role("button", name=f"Select {name}").click()
-        assert surface.serious_findings() == []
+        assert surface.axe_findings() == []
         page.get_by_role("button", name="Photos with these two").click()
         expect(page.locator(".group h2").first).to_contain_text("with Anna and Cleo")
         for name in ("Anna", "Cleo"):
@@ -70,7 +70,7 @@ def test_suggestions_are_confirmed_refused_and_skipped_by_one_key(people: Page) 
     skipped = first.inner_text()
     other = "Is this Ben too?" if "Anna" in skipped else "Is this Anna too?"
     expect(once).to_contain_text("3")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     page.locator("h1:visible").click()  # takes the focus out of the field of the next group
     page.keyboard.press("s")
     expect(first).to_have_text(other)
@@ -113,7 +113,7 @@ def test_wrong_faces_are_left_out_when_a_group_is_named(people: Page) -> None:
     page.locator(f'[data-group="{group}"] .picture').click()
     sheet = page.locator("#group-sheet")
     expect(sheet.locator(".member")).to_have_count(2)
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     sheet.locator(".see").first.click()
     expect(page.locator("#viewer .target").first).to_be_visible()
     page.keyboard.press("Escape")
@@ -135,11 +135,11 @@ def test_names_are_offered_and_a_taken_one_asks(people: Page) -> None:
     field.press_sequentially("an")
     expect(page.get_by_role("option", name="Anna")).to_be_visible()
     field.press("ArrowDown")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     field.press("Enter")  # takes the saved Anna, who does not look like this
     question = page.get_by_role("dialog", name="Is this the same Anna?")
     expect(question).to_contain_text("looks different")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     expect(question.get_by_role("button", name="No, another name")).to_be_focused()
     page.keyboard.press("Enter")  # once too often: it must not mix two people
     expect(question).to_have_count(0)
@@ -191,7 +191,7 @@ def test_a_face_named_in_the_large_view_names_its_group(
         page.keyboard.press("Enter")
         expect(page.locator("#viewer .tagged")).to_contain_text("Alejandro")
         expect(page.locator("#viewer .side").get_by_role("button", name="Not Alejandro")).to_be_visible()
-        assert surface.serious_findings() == []
+        assert surface.axe_findings() == []
         page.keyboard.press("Escape")
         page.locator(".face-tile", has_text="Alejandro").click()
         expect(page.locator(".group h2").first).to_have_text("4 photos with Alejandro")

@@ -31,13 +31,13 @@ def test_a_page_shows_a_person_and_their_photos_by_month(people: Page) -> None:
     months = page.locator("#panel-photos .month")
     expect(months.first).to_have_attribute("aria-label", "January 2019")
     expect(months.nth(1)).to_have_attribute("aria-label", "July 2016")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
 
     page.get_by_role("button", name="Edit").click()
     page.fill("#edit-name", "Benjamin")
     page.fill("#edit-aliases", "Ben\nBenni")
     page.fill("#edit-note", "floor 4")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#person-title")).to_have_text("Benjamin")
     expect(page.locator(".aliases")).to_have_text("also Ben, Benni")
@@ -58,7 +58,7 @@ def test_examples_become_the_cover_leave_and_split_off(people: Page) -> None:
     faces = page.locator(".examples .member")
     expect(faces).to_have_count(2)
     expect(page.locator(".examples li").first).to_contain_text("From a group")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     faces.nth(1).click()
     page.get_by_role("button", name="Use as cover").click()
     expect(faces.nth(1)).to_contain_text("Cover")
@@ -117,7 +117,7 @@ def test_guesses_are_called_guesses_and_can_be_decided(people: Page) -> None:
     guess = page.locator('.tile:has([aria-label^="Open poor.jpg, with maybe Anna"])')
     expect(guess.locator(".tag.maybe")).to_have_text("Anna?")
     expect(guess.locator(".tag.maybe")).to_have_attribute("title", "This may be Anna")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
 
     page.get_by_role("button", name="Sure matches only").click()
     expect(page.locator(".group h2")).to_have_count(1)
@@ -127,7 +127,7 @@ def test_guesses_are_called_guesses_and_can_be_decided(people: Page) -> None:
     people.show_faces()
     viewer.get_by_role("button", name="Yes, this is Anna").click()
     expect(viewer.locator(".said")).to_have_text("Confirmed")
-    assert people.serious_findings() == []
+    assert people.axe_findings() == []
     people.undo()
     expect(viewer.get_by_role("button", name="Yes, this is Anna")).to_be_visible()
     viewer.get_by_role("button", name="Not Anna").click()

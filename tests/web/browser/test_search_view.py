@@ -45,7 +45,7 @@ def test_a_person_finds_their_friends(surface: Page, portraits: dict[str, Path])
     _names_are_on_no_other_face(page)
     expect(page.locator(".summary")).to_have_text("4 photos")
     expect(page.locator(".group h3").first).to_contain_text("Person")
-    assert surface.serious_findings() == []
+    assert surface.axe_findings() == []
 
     _toggles_narrow_the_answer(surface)
     _large_view(surface)
@@ -110,7 +110,7 @@ def _toggles_narrow_the_answer(surface: Page) -> None:
     expect(page.locator(".group h2")).to_have_count(2)
     page.fill("#at-least", "3")
     expect(tiles).to_have_count(1)
-    assert surface.serious_findings() == []
+    assert surface.axe_findings() == []
     reset()
     page.click("#only")
     expect(page.locator('[aria-label^="Open others.jpg"]')).to_have_count(0)
@@ -155,7 +155,7 @@ def _large_view(surface: Page) -> None:
     expect(viewer.get_by_label("Download")).to_have_attribute(
         "href", "/api/v1/photos/" + str(_id(page, "three.jpg")) + "/file?download=true"
     )
-    assert surface.serious_findings() == []
+    assert surface.axe_findings() == []
     if page.evaluate("matchMedia('(hover: none)').matches"):
         _swipe(viewer)
     else:
@@ -331,6 +331,6 @@ def test_everybody_opens_with_more_people_than_have_room(
         panel.get_by_role("textbox").fill("person 15")
         panel.get_by_role("button", name="Without Person 15").click()
         expect(page.locator(".person.is-without .called")).to_have_text("Person 15")
-        assert surface.serious_findings() == []
+        assert surface.axe_findings() == []
         assert surface.faults == []
         surface.context.close()

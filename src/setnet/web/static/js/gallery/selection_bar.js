@@ -124,7 +124,7 @@ export function addSelectionBar() {
     send,
     iconButton("close", "Select none", () => selection.clear()),
   );
-  document.body.append(bar);
+  document.getElementById("main").append(bar);
   selection.onChange(() => {
     const { photos } = selection;
     bar.hidden = !selection.isOn;
