@@ -4,10 +4,16 @@ import { api } from "./api.js";
 
 export const saved = { people: [] };
 
-export async function loadSaved() {
-  saved.people = (await api.people()).people;
-  return saved.people;
+/** @type {Promise<any>} */
+let loading = Promise.resolve();
+
+export function loadSaved() {
+  loading = api.people().then(({ people }) => (saved.people = people));
+  return loading;
 }
+
+// Until the people are known who are being loaded: hundreds of them take seconds, as their photos are counted.
+export const whenKnown = () => loading.catch(() => {});
 
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLocaleLowerCase().trim();
 const namesOf = (person) => [person.name, ...person.aliases];

@@ -5,6 +5,7 @@ import { Combobox } from "../combobox.js";
 import { isTouch } from "../device.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
+import { whenKnown } from "../saved_people.js";
 import { toast } from "../toasts.js";
 import { chooseFiles } from "./picker.js";
 import { addPerson, changed, query, removePerson } from "./query.js";
@@ -71,9 +72,9 @@ export class SearchField {
     });
     const offer = (picture, words, note, take) => ({
       content: [picture, h("span", {}, words), note && h("small", { class: "muted" }, note)],
-      take: () => {
+      take: async () => {
         this.box.input.value = before;
-        if (before) this.enter(before);
+        if (before) await this.enter(before);
         take();
       },
     });
@@ -94,7 +95,8 @@ export class SearchField {
   }
 
   // Takes a whole line, as "Anna Ben -Carl 2019"; what is not understood stays in the field.
-  enter(text) {
+  async enter(text) {
+    await whenKnown();
     const { people, year, folder, rest } = understand(text, this.folders);
     this.add(people);
     this.narrow({ year, folder });

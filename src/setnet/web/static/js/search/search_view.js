@@ -136,8 +136,8 @@ export class SearchView {
       this.firstRun.draw(status);
     });
     const known = this.bar.load();
-    const begun = Promise.all([this.begun, known, this.loadYears()]);
-    begun.catch(() => {}); // it is awaited below
+    const begun = Promise.all([this.begun, this.loadYears()]);
+    for (const one of [known, begun]) one.catch(() => {}); // it is told below
     const { values } = read();
     if (values.has("with") || values.has("without")) await known;
     const { isNew, gone } = await follow(values);
@@ -146,7 +146,8 @@ export class SearchView {
     if (isNew || !this.answer) await this.search();
     else if (!this.answer.people.length) await this.reload();
     await begun;
-    this.searches.load().catch((error) => toast(error.message, "error")); // the photos come first
+    // Photos come first: to count those of hundreds of people takes long.
+    Promise.all([known, this.searches.load()]).catch((error) => toast(error.message, "error"));
     this.bar.draw();
     this.filters.draw();
     this.followPhoto();

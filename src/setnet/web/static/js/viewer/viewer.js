@@ -2,6 +2,7 @@
 
 import { enterPhoto, go, leavePhoto } from "../address.js";
 import { api, urls } from "../api.js";
+import { isNarrow } from "../device.js";
 import { h, icon, iconButton } from "../dom.js";
 import { bandOf, called, certainty } from "../gallery/matches.js";
 import { boxStyle, tagPlaces } from "../gallery/tags.js";
@@ -19,7 +20,9 @@ const SMALL = 1600; // pixels of the picture that is shown at first
 const SOURCES = { name: " · date from the file’s name", file: " · date from the file’s time" }; // that no camera wrote
 
 const whenTaken = ({ taken }) =>
-  taken ? new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "Time unknown";
+  taken
+    ? new Date(taken).toLocaleString([], { dateStyle: isNarrow() ? "medium" : "long", timeStyle: "short" })
+    : "Time unknown";
 
 export class Viewer {
   static current = null;
