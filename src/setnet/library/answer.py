@@ -24,21 +24,31 @@ def collapse(hits: Sequence[PhotoHit]) -> list[PhotoHit]:
     whose time is not known to the second no others.
     """
     bursts = _bursts(hits)
+    contents: list[Hashable] = [
+        hit.photo.stored_hash if hit.photo.kind == "photo" else hit.photo.id for hit in hits
+    ]
+    above: dict[Hashable, Hashable] = {}  # contents and bursts that share a photo are one
+
+    def root(key: Hashable) -> Hashable:
+        while key in above:
+            key = above[key]
+        return key
+
+    for number, burst in bursts.items():
+        if (one := root(burst)) != (other := root(contents[number])):
+            above[one] = other
     place: dict[Hashable, int] = {}  # of the hit that stands for a content, or for a burst
     kept: list[PhotoHit] = []
-    for number, hit in enumerate(hits):
-        photo = hit.photo
-        content = photo.stored_hash if photo.kind == "photo" else photo.id
-        if (at := place.get(content)) is not None:
-            kept[at] = kept[at]._replace(copies=(*kept[at].copies, photo))
-        elif number in bursts and (at := place.get(bursts[number])) is not None:
-            kept[at] = kept[at]._replace(others=(*kept[at].others, photo))
-        else:
-            at = len(kept)
+    seen: set[Hashable] = set()
+    for content, hit in zip(contents, hits, strict=True):
+        at = place.setdefault(root(content), len(kept))
+        if at == len(kept):
             kept.append(hit)
-        place[content] = at
-        if number in bursts:
-            place.setdefault(bursts[number], at)
+        elif content in seen:
+            kept[at] = kept[at]._replace(copies=(*kept[at].copies, hit.photo))
+        else:
+            kept[at] = kept[at]._replace(others=(*kept[at].others, hit.photo))
+        seen.add(content)
     return kept
 
 

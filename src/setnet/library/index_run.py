@@ -285,7 +285,7 @@ class IndexRun:
         return agreed
 
     def _work(self, scan: FolderScan | CollectedPhotos) -> list[PhotoTask]:
-        work: list[tuple[float, PhotoTask]] = []  # with their times, because the newest are read first
+        work: list[tuple[tuple[float, int], PhotoTask]] = []  # with times: the newest are read first
         reads_raw = self._collected is not None or can_read_raw()
         for file in scan.files():
             self._options.check_stopped()
@@ -298,14 +298,15 @@ class IndexRun:
             if task is not None and not reads_raw and is_raw_name(os.path.basename(file.path)):
                 self._skipped.append((file.path, RAW_NEEDS))
             elif task is not None:
-                work.append((taken_date(file.path, None, file.mtime_ns)[0] or 0.0, task))
+                taken = taken_date(file.path, None, file.mtime_ns)[0]
+                work.append(((taken or 0.0, file.mtime_ns), task))
             else:
                 self._counts["unchanged"] += 1
         # Photos that a repair left to be read again, whichever folders this run reads.
         for path in self._catalog.unread_files():
             if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
-                work.append((0.0, PhotoTask(path)))
+                work.append(((0.0, 0), PhotoTask(path)))
         return [task for _, task in sorted(work, key=itemgetter(0), reverse=True)]
 
     def _task(self, file: FoundFile) -> PhotoTask | None:

@@ -52,6 +52,11 @@ def test_photos_within_seconds_of_each_other_are_a_burst() -> None:
     ]
 
 
+def test_a_copy_elsewhere_that_is_found_between_two_photos_of_a_burst_divides_it_not() -> None:
+    (one,) = collapse([hit(1, 1), hit(2, 0, folder="/q"), hit(3, 0, content=2)])
+    assert (ids(one.others), ids(one.copies)) == (["2"], ["3"])
+
+
 def test_a_burst_has_one_folder_the_same_people_and_known_times() -> None:
     hits = [
         hit(1, 0),
