@@ -56,10 +56,13 @@ emulator:
 	     apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq $(ARM) >/dev/null 2>&1; } \
 	|| echo "no emulator can be installed here: the tests of the kernels for ARM will be skipped"
 
-# Faults are injected into files; a disk in memory does not wait for each fsync.
+# PyLate has a torch of its own version. Faults are injected into files; a disk in memory does not wait for each fsync.
 soak: install emulator
 	$(PIP) --editable '.[bench]'
 	SETNET_SOAK=1 $(BIN)/pytest -m soak -rs --timeout 7200 --ignore tests/faults
+	$(PYTHON) -m venv .venv/pylate
+	.venv/pylate/bin/pip install --quiet --editable '.[pylate,app]' httpx hypothesis openpeople pytest-timeout pytest-xdist
+	SETNET_SOAK=1 .venv/pylate/bin/python -m pytest -m soak -rs tests/connect/test_pylate.py
 	SETNET_SOAK=1 $(BIN)/pytest tests/faults --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
 
 # Guided by coverage for a minute per target, then a million inputs from seeds (which `make soak` tries too).
@@ -72,6 +75,7 @@ bench: install
 	$(PIP) --editable '.[bench]'
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/manuals.py
 
 # What the container installs: exact versions with their hashes.
 lock: .venv/.made

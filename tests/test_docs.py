@@ -47,7 +47,7 @@ ALBUM = {
 }
 # These begin before the first index run; all others with an indexed album, and Anna and Ben saved.
 FROM_SCRATCH = {"README.md", "index.md", "install.md", "tutorials/browser.md", "tutorials/terminal.md"}
-OPTIONAL = ("lancedb", "qdrant_edge")  # what no extra for users brings
+OPTIONAL = ("lancedb", "qdrant_edge", "wordllama")  # what no extra for users brings: tried by `make soak`
 TABLE, IMMICH = "postgresql://me@localhost/photos", "postgresql://setnet@localhost/immich"
 
 
@@ -73,6 +73,12 @@ def name_of(page: Path) -> str:
 
 def runnable(page: Path) -> list[Fence]:
     return [fence for fence in fences(page) if fence.language in ("sh", "python")]
+
+
+def libraries_of(page: Path) -> list[str]:
+    """Return what a page's examples need besides setnet's extras."""
+    text = "".join(fence.text for fence in runnable(page))
+    return re.findall(rf"^import ({'|'.join(OPTIONAL)})", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -205,10 +211,17 @@ def immich_server(uri: str) -> str:
 
 
 @pytest.mark.xdist_group("docs")
-@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=[pytest.mark.soak] if libraries_of(page) else [])
+        for page in PAGES
+        if runnable(page)
+    ],
+)
 def test_every_example_of_the_page_runs(page: Path, home: Path, request: pytest.FixtureRequest) -> None:
     text = "".join(fence.text for fence in runnable(page))
-    for library in re.findall(rf"^import ({'|'.join(OPTIONAL)})", text, re.MULTILINE):
+    for library in libraries_of(page):
         pytest.importorskip(library)
     replaced = {}
     with ExitStack() as stack:

@@ -12,6 +12,7 @@ __all__ = [
     "ImmichPerson",
     "LanceSets",
     "PostgresSets",
+    "PyLateIndex",
     "QdrantSets",
     "SyncReport",
     "TagConflict",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from setnet.connect.immich_sync import ImmichPerson, SyncReport
     from setnet.connect.lance import LanceSets
     from setnet.connect.postgres import PostgresSets
+    from setnet.connect.pylate import PyLateIndex
     from setnet.connect.qdrant import QdrantSets
     from setnet.connect.searchers import CollectionClient
     from setnet.connect.tag_writing import TagsWritten, write_tags
@@ -41,6 +43,7 @@ else:
             "immich_sync": "ImmichPerson SyncReport",
             "lance": "LanceSets",
             "postgres": "PostgresSets",
+            "pylate": "PyLateIndex",
             "qdrant": "QdrantSets",
             "searchers": "CollectionClient",
             "tag_writing": "TagsWritten write_tags",

@@ -112,16 +112,35 @@ def _in_order(texts: Iterable[bytes]) -> list[bytes]:
     return sorted(texts, key=lambda text: (*_order(json.loads(text)), text))
 
 
-def columns_of(items: Sequence[Mapping[str, Value]]) -> dict[str, Column]:
-    """Return the attributes of items by name."""
+def columns_of(items: Sequence[Mapping[str, Any] | None], ids: Sequence[str]) -> dict[str, Column]:
+    """Return the attributes of items by name, without those that are None; a bad one is an error.
+
+    >>> columns_of([{"year": 2019}, None, {"year": 2018}], ["a", "b", "c"])["year"].numbers.tolist()
+    [1, -1, 0]
+    """
     found: dict[str, Column] = {}
-    for name in sorted({name for item in items for name in item}):
-        given = [json.dumps(item[name]).encode() if name in item else None for item in items]
-        texts = _in_order({text for text in given if text is not None})
+    # each different value is looked at once: most attributes have few
+    for name in dict.fromkeys(name for item in items if item for name in item):
+        values = [item.get(name) if item else None for item in items]
+        if not isinstance(name, str) or not name or len(name) > 128 or not is_unicode(name):
+            item = next(i for i, given in zip(ids, items, strict=True) if given and name in given)
+            raise InvalidInputError(
+                f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
+            )
+        # numbers of other kinds may be equal; what cannot be hashed is no value
+        keys = [(value.__class__, value if value.__hash__ else repr(value)) for value in values]
+        text_of: dict[tuple[type, Any], bytes | None] = {}
+        for key in dict.fromkeys(keys):
+            at = keys.index(key)
+            value = values[at]
+            where = f"item {ids[at]!r}, attribute {name!r}"
+            text_of[key] = None if value is None else json.dumps(checked_value(value, where)).encode()
+        texts = _in_order({text for text in text_of.values() if text is not None})
         number: dict[bytes | None, int] = {None: -1} | {text: i for i, text in enumerate(texts)}
-        numbers = np.fromiter((number[text] for text in given), np.int32, len(given))
-        found[name] = Column.of(texts, numbers)
-    return found
+        numbers = {key: number[text] for key, text in text_of.items()}
+        if texts:
+            found[name] = Column.of(texts, np.fromiter(map(numbers.__getitem__, keys), np.int32, len(keys)))
+    return dict(sorted(found.items()))
 
 
 def merged_column(
@@ -148,16 +167,3 @@ def merged_column(
             table[numbers] = [place[text] for text in of_part]
             found[places] = table[column.numbers[chosen]]
     return Column.of(values, found)
-
-
-def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Value]:
-    """Return an item's attributes with None left out, or raise naming the bad one."""
-    clean: dict[str, Value] = {}
-    for name, value in attributes.items():
-        if not isinstance(name, str) or not name or len(name) > 128 or not is_unicode(name):
-            raise InvalidInputError(
-                f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
-            )
-        if value is not None:
-            clean[name] = checked_value(value, f"item {item!r}, attribute {name!r}")
-    return clean

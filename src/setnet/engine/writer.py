@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import after_commit, storage_errors
 from setnet.engine.catalog import Catalog
-from setnet.engine.columns import columns_of, valid_attributes
+from setnet.engine.columns import columns_of
 from setnet.engine.commit_log import CommitLog
-from setnet.engine.conditions import Value
 from setnet.engine.files import (
     KEPT_SECONDS,
     UNFINISHED,
@@ -94,17 +93,14 @@ def checked_batch(
     sizes = _counts(counts, names)
     rows = _elements(cast(ArrayLike, elements), shape, int(sizes.sum()))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    details: list[dict[str, Value]] = []
     if isinstance(attributes, Mapping):
         if strange := attributes.keys() - set(names):
             raise InvalidInputError(f"attributes given for {min(strange)!r}, which is none of the ids")
         attributes = [attributes.get(i) for i in names]
-    if attributes is not None:
-        if len(attributes) != len(names):
-            raise InvalidInputError(f"{len(attributes)} attribute mappings given for {len(names)} ids")
-        details = [valid_attributes(a or {}, i) for i, a in zip(names, attributes, strict=True)]
+    if attributes is not None and len(attributes) != len(names):
+        raise InvalidInputError(f"{len(attributes)} attribute mappings given for {len(names)} ids")
     codes, scales = _sets(set_vectors, rows, sizes, shape, head, names)
-    columns = columns_of(details)
+    columns = columns_of(attributes or (), names)
     return Batch(names, np.empty(len(names), np.int64), sizes, offsets, rows, columns, codes, scales)
 
 
@@ -589,15 +585,12 @@ class IndexEditor:
             sizes = np.concatenate([segment.counts[rows] for segment, rows in parts])
             ids = [name for segment, rows in parts for name in segment.ids_of(rows)]
             before = [values for segment, rows in parts for values in segment.attributes_of(rows)]
-            details = [
-                valid_attributes({**values, **attributes[name]}, name)
-                for name, values in zip(ids, before, strict=True)
-            ]
+            details = [{**values, **attributes[name]} for name, values in zip(ids, before, strict=True)]
             sets = [segment.sets_of(rows) for segment, rows in parts]
             elements = np.concatenate([segment.elements_of(rows) for segment, rows in parts])
             codes, scales = (np.concatenate(of_sets) for of_sets in zip(*sets, strict=True))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
-            columns = columns_of(details)
+            columns = columns_of(details, ids)
             seq = np.empty(len(ids), np.int64)
             batch = Batch(ids, seq, sizes, offsets, elements, columns, codes, scales, stored=parts)
             self.writer.add(batch, snapshot)

@@ -37,7 +37,7 @@ def holds(value: Any, condition: Condition) -> bool:
 
 @given(ITEMS, st.lists(CONDITIONS, min_size=1, max_size=2))
 def test_conditions_mean_what_python_means(items: list[dict[str, Any]], conditions: list[Condition]) -> None:
-    columns = columns_of(items)
+    columns = columns_of(items, [str(i) for i in range(len(items))])
     found = columns["x"].rows_where(conditions).tolist() if "x" in columns else [False] * len(items)
     assert found == ["x" in item and all(holds(item["x"], c) for c in conditions) for item in items]
 
@@ -53,7 +53,7 @@ def test_merged_columns_hold_the_values_of_the_chosen_rows_alone(
     for items, start in ((first, 0), (second, len(first))):
         mine = [(place, i - start) for place, i in enumerate(order) if 0 <= i - start < len(items)]
         places, rows = (np.array([pair[i] for pair in mine], np.int64) for i in (0, 1))
-        parts.append((columns_of(items).get("x"), rows, places))
+        parts.append((columns_of(items, [str(i) for i in range(len(items))]).get("x"), rows, places))
     merged = merged_column(parts, len(order))
     expected = [(first + second)[i].get("x") for i in order]
     found = [merged.value(n) if n >= 0 else None for n in merged.numbers.tolist()]
