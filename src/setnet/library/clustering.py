@@ -17,9 +17,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.linkage import CannotLink, Clusters, LinkageRule, link
-from setnet.engine.neighbours import Neighbours, cells_of, nearest_neighbours
 from setnet.heads import ELEMENT_LOGISTIC
+from setnet.library.linkage import CannotLink, Clusters, LinkageRule, link
+from setnet.library.neighbours import Neighbours, cells_of, nearest_neighbours
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much of it is, of how much
 

@@ -22,12 +22,12 @@ import numpy as np
 
 from setnet.addresses import is_external
 from setnet.durable import transaction
-from setnet.engine.neighbours import nearest_neighbours
 from setnet.errors import SetNetError, StorageError, WorkerError
 from setnet.heads import unit
 from setnet.library.clustering import OnProgress
 from setnet.library.database import make_private
 from setnet.library.folder_scan import FolderScan
+from setnet.library.neighbours import nearest_neighbours
 from setnet.library.paths import VLADS, as_path, display_path, resolve_path
 from setnet.library.photo_catalog import KnownFile
 from setnet.library.photos import HASH_BYTES

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from setnet.durable import transaction
 from setnet.engine import SetIndex
-from setnet.engine.linkage import CannotLink
 from setnet.faces import Box
 from setnet.library.clustering import (
     FacesToLink,
@@ -30,6 +29,7 @@ from setnet.library.clustering import (
 )
 from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
+from setnet.library.linkage import CannotLink
 from setnet.library.person import descriptor_from
 from setnet.library.schema import FACES, face_number, refresh_groups
 from setnet.library.score_calibration import ScoreCalibration

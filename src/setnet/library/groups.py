@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, transaction
 from setnet.engine import SetIndex
-from setnet.engine.linkage import Clusters
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces, mixed_warning
+from setnet.library.linkage import Clusters
 from setnet.library.paths import as_path, display_path
 from setnet.library.people import People, check_name_free
 from setnet.library.people_edits import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads
-from setnet.engine.neighbours import Neighbours
+from setnet.library.neighbours import Neighbours
 
 LOOK_SECONDS = 0.2  # between two looks at how far the kernel is
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from setnet.engine.kernels import backend, reference
-from setnet.engine.linkage import CannotLink, Clusters, LinkageRule, link
-from setnet.engine.neighbours import Neighbours, nearest_neighbours
 from setnet.heads import unit
+from setnet.library.linkage import CannotLink, Clusters, LinkageRule, link
+from setnet.library.neighbours import Neighbours, nearest_neighbours
 
 Floats = NDArray[np.float32]
 Groups = NDArray[np.int64]
@@ -132,7 +132,7 @@ def test_larger_clusters_need_less_similarity_where_the_rest_is_small() -> None:
 
 def test_an_exception_of_the_caller_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = faces(0, people=300, each=10)
-    monkeypatch.setattr("setnet.engine.linkage.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("setnet.library.linkage.LOOK_SECONDS", 0.0)
 
     def stop(merges: int) -> None:
         raise KeyboardInterrupt

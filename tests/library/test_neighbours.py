@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from setnet.engine import neighbours as module
-from setnet.engine.neighbours import Neighbours, cells_of, nearest_neighbours
+from setnet.library import neighbours as module
 from setnet.heads import unit
+from setnet.library.neighbours import Neighbours, cells_of, nearest_neighbours
 
 Floats = NDArray[np.float32]
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours of all elements of an index, for whoever groups them."""
+"""Nearest neighbours of all faces, by which they are grouped."""
 
 from __future__ import annotations
 
