@@ -28,6 +28,7 @@ TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 SAMPLED = 16  # one block in so many tells how crowded an index is
 RUNS = 32  # of blocks that the sample consists of
 LEAST_SAMPLE = 1024  # lanes; a smaller index is soon read
+SCATTERED = 1 / 3  # of the blocks: when more are open, reading all in order is faster
 CROWDED = 1 / 32  # of the lanes: when more pass the bounds of five bits, reading all nine is faster
 
 Bounds = NDArray[np.float32]
@@ -82,7 +83,9 @@ class Scan:
                 lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)
                 lanes[: end - first] = is_open[first:end]
                 low, high = lanes.view(np.int64).reshape(-1, 2).T
-                self._blocks[s] = np.flatnonzero(low | high)
+                some = np.flatnonzero(low | high)
+                if len(some) < SCATTERED * len(self._blocks[s]):
+                    self._blocks[s] = some
 
     def _has_codes(self, segment: Segment) -> bool:
         return self._of_sets or segment.coded or bool(segment.budget)
@@ -92,16 +95,17 @@ class Scan:
         self._bound(kind, self.queries, self.bounds, self._blocks)
         self._close()
 
-    def _close(self) -> None:
-        """Open all lanes of segments without codes; close those that are not open."""
+    def _close(self, lanes: NDArray[np.int64] | None = None) -> None:
+        """Open all lanes of segments without codes; close those that are not open, of all lanes or of some."""
         for s, segment in enumerate(self.snapshot.segments):
             if not self._has_codes(segment):  # a small one: every row deserves the second look
-                lanes = slice(self.table.start[s], self.table.start[s + 1])
-                self.bounds[:, lanes] = np.inf
+                self.bounds[:, self.table.start[s] : self.table.start[s + 1]] = np.inf
         if self._highest is None:
             self.bounds[:, self.table.excluded] = -1.0
-        else:
+        elif lanes is None:
             np.minimum(self.bounds, self._highest, out=self.bounds)
+        else:
+            self.bounds[:, lanes] = np.minimum(self.bounds[:, lanes], self._highest[lanes])
 
     def _bound(
         self,
@@ -179,7 +183,7 @@ class Scan:
     def _is_crowded(self, lanes: NDArray[np.int64], k: int, floor: Floor, blocks: list[Blocks]) -> bool:
         """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
         self._bound("coarse", self.queries, self.bounds, blocks)
-        self._close()
+        self._close(lanes)
         bounds = self.bounds[0, lanes]
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
         best = np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]
