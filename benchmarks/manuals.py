@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.resources import files
@@ -93,7 +92,7 @@ def main() -> None:
             reciprocal = np.mean([1 / rank if rank else 0 for rank in ranks])
             lines.append(f"| {way} | {share:.0%} | {reciprocal:.2f} |")
             print(lines[-1], flush=True)
-    made_by = f"Written by `python {' '.join(sys.argv)}` on {machine('numpy', 'wordllama')}: {len(found):,} pages of "
+    made_by = f"Written by `python benchmarks/manuals.py{' --also PAGES' * bool(args.also)}` on {machine('numpy', 'wordllama')}: {len(found):,} pages of "
     made_by += (
         f"{np.mean([len(text) for _, text in found.values()]):.0f} different tokens, {len(asked)} queries."
     )

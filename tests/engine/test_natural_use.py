@@ -152,3 +152,25 @@ def test_an_index_in_memory_leaves_nothing_behind() -> None:
     assert not folder.exists()
     with pytest.raises(InvalidInputError, match="dim"):
         SetIndex.in_memory(0)
+
+
+def test_a_table_of_arrow_brings_everything_to_another_index(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    with SetIndex.create(tmp_path / "i", 4) as index, SetIndex.in_memory(4) as copy:
+        assert index.to_arrow().num_rows == 0
+        index.add(
+            {"a": ROWS[:2], "b": [], "c": ROWS[2:]}, attributes={"a": {"n": 1}, "c": {"t": "x", "n": 2.5}}
+        )
+        table = index.to_arrow()
+        assert table.column_names == ["id", "elements", "n", "t"]
+        copy.add_arrow(table.slice(0, 1))
+        copy.add_arrow(arrow.concat_tables([table.slice(2), table.slice(1, 1)]))
+        assert {item.id: item for item in copy} == {item.id: item for item in index}
+        np.testing.assert_array_equal(copy.elements("c"), ROWS[2:])
+        bad = [table.drop_columns(["id"]), table.set_column(1, "elements", [[1, 2, 3]])]
+        for wrong, message in zip(bad, ("no column 'id'", "lists of vectors of fixed size"), strict=True):
+            with pytest.raises(InvalidInputError, match=message):
+                copy.add_arrow(wrong)
+        index.add({"d": ROWS[:1]}, attributes={"d": {"n": "text"}})
+        with pytest.raises(InvalidInputError, match="'n' has values of several kinds"):
+            index.to_arrow()

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from setnet.library import neighbours as module
 from setnet.heads import unit
+from setnet.library import neighbours as module
 from setnet.library.neighbours import Neighbours, cells_of, nearest_neighbours
 
 Floats = NDArray[np.float32]

@@ -16,7 +16,7 @@ from setnet.engine.conditions import Value
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
 from setnet.engine.probe import ListsRead, ProbePlan, candidates_for, plan_probes
-from setnet.engine.query import Query
+from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
 from setnet.engine.scan import Allowed, Scan, best_first
 from setnet.engine.segment import Segment
@@ -116,9 +116,9 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
         _evaluate(*segment.comparable(which, query), out, part)
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
-    if query.matching == "optimal":
-        return _match_singly(snapshot, out, np.ones(len(out), bool), query)
-    return _match_singly(snapshot, out, np.isin(out.seq, list(query.known)), query) if query.known else out
+    if query.known:
+        return score_known(snapshot, out, query)
+    return _optimal(snapshot, out, query) if query.matching == "optimal" else out
 
 
 def _evaluate(
@@ -155,6 +155,28 @@ def _parts(snapshot: Snapshot, rows: Rows, out: Scored) -> Iterator[tuple[Segmen
         out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         yield segment, which, part
         at = part.stop
+
+
+def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
+    """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
+    logistic = query.logistic
+    for i in range(len(scored)):
+        segment = snapshot.segments[scored.segment[i]]
+        turned, stored = _item_of(segment, scored.row[i : i + 1], query)
+        sims = turned.wanted @ stored.T
+        if not np.isfinite(sims).all():
+            raise segment.not_finite()
+        groups = [sims[a:z] for a, z in pairwise(query.first_row)]
+        shifted = zip(groups, query.shift, strict=True)
+        value = np.stack([_merge(logistic.probability(g + s), query.averages) for g, s in shifted])
+        pair = np.stack([_merge(g, query.averages) for g in groups])
+        chosen, element = best_pairs(value)
+        scored.element[i], scored.similarity[i] = -1, 0.0
+        scored.element[i, chosen], scored.similarity[i, chosen] = element, pair[chosen, element]
+        scored.score[i] = value[chosen, element].sum()
+        scored.similarity_sum[i] = pair[chosen, element].sum()
+        scored.matched[i] = (pair[chosen, element] >= query.least[chosen]).sum()
+    return scored
 
 
 def _item_of(segment: Segment, row: NDArray[np.int64], query: Query) -> tuple[Query, NDArray[np.float64]]:
@@ -260,48 +282,71 @@ def ranked_items(snapshot: Snapshot, scored: Scored, query: Query) -> RankedItem
     return replace(scored.items(ids), attributes=details)
 
 
-def _match_singly(snapshot: Snapshot, scored: Scored, which: NDArray[np.generic], query: Query) -> Scored:
-    """Return the entries with some of them scored again: by the best pairs, or by what is known of pairs.
+def score_known(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
+    """Return the entries with the scores of items of which pairs are known computed again.
 
-    A pair that is known to match comes before all others and adds 1 to the score; one that does not is never
-    formed, whatever its similarity.
+    A pair that matches comes before all others and adds 1 to the score; one that does not is never formed,
+    whatever its similarity.
     """
-    sizes = list(pairwise(query.first_row))
-    for i in np.flatnonzero(which).tolist():
+    for i in np.flatnonzero(np.isin(scored.seq, list(query.known))).tolist():
         segment = snapshot.segments[scored.segment[i]]
         turned, stored = _item_of(segment, scored.row[i : i + 1], query)
-        similarity = turned.rows[:, : turned.dim] @ stored.T
-        if not np.isfinite(similarity).all():
-            raise segment.not_finite()
-        groups = [similarity[a:z] for a, z in sizes]
-        pair = np.stack([_merge(g, query.averages) for g in groups])
-        shifted = zip(groups, query.shift, strict=True)
-        share = np.stack([_merge(query.logistic.probability(g + s), query.averages) for g, s in shifted])
-        is_match = pair >= query.least[: query.size, None]
-        unwanted = similarity[sizes[-1][1] :] >= query.least[query.size :, None]
-        if query.matching == "optimal":
-            rows, columns = best_pairs(share)
-            pairs = list(zip(rows.tolist(), columns.tolist(), strict=True))
+        _Item(turned, stored, query.known[int(scored.seq[i])]).write(scored, i)
+    return scored
+
+
+class _Item:
+    """One item's similarities, with infinities where pairs are known."""
+
+    def __init__(self, query: Query, stored: NDArray[np.float64], known: Sequence[KnownPair]) -> None:
+        self.query = query
+        self.similarity = query.rows[:, : query.dim] @ stored.T
+        groups = [self.similarity[a:z] for a, z in pairwise(query.first_row)]
+        shifts = query.shift[:, None]
+        if query.averages:
+            self.share = np.stack(
+                [query.logistic.probability(g + s).mean(axis=0) for g, s in zip(groups, shifts, strict=True)]
+            )
+            self.pair = np.stack([g.mean(axis=0) for g in groups])
+            self.key = self.share.copy()
         else:
-            key = share.copy() if query.averages else pair + query.shift[:, None]
-            for member, element, matches in query.known[int(scored.seq[i])]:
-                if not 0 <= element < len(stored) or member < 0:
-                    continue  # of an item that has changed since
-                if member < query.size:
-                    key[member, element] = inf if matches else -inf
-                    share[member, element], is_match[member, element] = float(matches), matches
-                elif member < query.size + query.unwanted:
-                    unwanted[member - query.size, element] = matches
-            pairs = [at for at in greedy_pairs(key) if key[at] > -inf]
+            self.pair = np.stack([g.max(axis=0) for g in groups])
+            self.share = query.logistic.probability(self.pair + shifts)
+            self.key = self.pair + shifts
+        self.matches = self.pair >= query.least[: query.size, None]
+        self.unwanted = self.similarity[query.first_row[-1] :] >= query.least[query.size :, None]
+        self.is_there = np.zeros(query.size + query.unwanted, bool)  # whatever the elements are
+        for pair in known:
+            self._learn(pair)
+        self.is_there, excluded = np.split(self.is_there, [query.size])
+        self.is_unwanted = bool(self.unwanted.any() or excluded.any())
+        self.key[self.is_there[:, None] & ~self.matches] = -np.inf  # somebody else's elements
+
+    def _learn(self, pair: KnownPair) -> None:
+        member, element, is_match = pair
+        if element == -1 and 0 <= member < len(self.is_there):
+            self.is_there[member] |= is_match
+        if not 0 <= element < self.pair.shape[1] or member < 0:
+            return  # of an item that has changed since
+        if member < self.query.size:
+            self.key[member, element] = np.inf if is_match else -np.inf
+            self.share[member, element] = float(is_match)
+            self.matches[member, element] = is_match
+        elif member < self.query.size + self.query.unwanted:
+            self.unwanted[member - self.query.size, element] = is_match
+
+    def write(self, scored: Scored, i: int) -> None:
+        """Enter the item's scores into its place."""
+        pairs = [(p, e) for p, e in greedy_pairs(self.key) if self.key[p, e] > -np.inf]
         scored.element[i], scored.similarity[i] = -1, 0.0
         for p, e in pairs:
-            scored.element[i, p], scored.similarity[i, p] = e, pair[p, e]
-        scored.score[i] = sum(float(share[at]) for at in pairs)
-        scored.similarity_sum[i] = sum(float(pair[at]) for at in pairs)
-        scored.matched[i] = sum(bool(is_match[at]) for at in pairs)
-        scored.unmatched[i] = bool((~is_match).all(axis=0).any())
-        scored.unwanted[i] = bool(unwanted.any())
-    return scored
+            scored.element[i, p], scored.similarity[i, p] = e, self.pair[p, e]
+        others, there = [(p, e) for p, e in pairs if not self.is_there[p]], int(self.is_there.sum())
+        scored.score[i] = there + sum(float(self.share[p, e]) for p, e in others)
+        scored.similarity_sum[i] = sum(float(self.pair[p, e]) for p, e in pairs)
+        scored.matched[i] = there + sum(bool(self.matches[p, e]) for p, e in others)
+        scored.unmatched[i] = bool((~self.matches).all(axis=0).any())
+        scored.unwanted[i] = self.is_unwanted
 
 
 def rank_given(

@@ -13,9 +13,8 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,10 +129,6 @@ class BackupReport:
     kept_segments: int
     copied_bytes: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
-
 
 def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     """Copy a snapshot and its catalogue into a folder that is new, empty, or an earlier backup.
@@ -203,10 +198,6 @@ class RepairReport:
     lost: tuple[str, ...]
     revived: int
     set_aside: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 def repair_index(root: Path, revive: bool = False) -> RepairReport:

@@ -28,10 +28,6 @@ class Match:
     element: int
     similarity: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
@@ -58,7 +54,7 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit for JSON, its score rounded to six digits."""
-        found = {"id": self.id, "score": round(self.score, 6), "matches": [m.to_dict() for m in self.matches]}
+        found = {"id": self.id, "score": round(self.score, 6), "matches": [asdict(m) for m in self.matches]}
         return {**found, "attributes": dict(self.attributes)} if self.attributes else found
 
 
@@ -189,10 +185,6 @@ class Item:
     elements: int
     attributes: dict[str, str | int | float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the item for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Stats:
@@ -237,7 +229,3 @@ class Report:
 
     ok: bool
     problems: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)

@@ -96,7 +96,7 @@ class Scan:
         self._close()
 
     def _close(self, lanes: NDArray[np.int64] | None = None) -> None:
-        """Open all lanes of segments without codes; close those that are not open, of all lanes or of some."""
+        """Open lanes of segments without codes; close those that are not open, of all lanes or of some."""
         for s, segment in enumerate(self.snapshot.segments):
             if not self._has_codes(segment):  # a small one: every row deserves the second look
                 self.bounds[:, self.table.start[s] : self.table.start[s + 1]] = np.inf
@@ -421,19 +421,19 @@ class CodedQueries:
             return self._budget_scan(segment)
         fine, starts = (NOTHING, NOTHING), NO_BLOCKS
         if self._kind == "sets":
-            codes, norms = segment.hot("set_codes"), segment.hot("set_scales")
+            codes, norms = segment.array("set_codes"), segment.array("set_scales")
             wide = -1 if self._bits == 1 else len(codes)
         else:
-            codes, norms = segment.hot("codes"), segment.hot("code_norms")
+            codes, norms = segment.array("codes"), segment.array("code_norms")
             starts, wide = segment.array("row_start"), segment.file.info["first_wide"]
         if self._kind == "fine":
-            fine = segment.hot("fine_codes"), segment.hot("fine_norms")
+            fine = segment.array("fine_codes"), segment.array("fine_norms")
         place = starts, wide, codes.shape[1]
         stored = (self._bits, codes, norms, *fine, *place, self._codes, self._start, self._terms)
         return partial(backend.kernels.scan, *stored, *self._shares), codes.nbytes
 
     def _budget_scan(self, segment: Segment) -> tuple[Callable[..., None], int]:
-        codes, sizes = segment.hot("budget_codes"), segment.run_sizes()
+        codes, sizes = segment.array("budget_codes"), segment.run_sizes()
         wanted = np.concatenate([turned(query).wanted for query in self._queries])
         tables, starts, off = scan_tables(wanted, sizes.tolist())
         terms = np.concatenate([terms_of(query) for query in self._queries], axis=1)

@@ -137,8 +137,6 @@ class Segment:
             self._sound.add(name)
         return self.file.array(name)
 
-    hot = array
-
     def rows_of(self, name: str, first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[Any]:
         """Return an array whose entries from each of ``first`` to before ``end`` were found to be sound.
 

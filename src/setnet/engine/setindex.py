@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import own_errors, storage_errors
+from setnet.engine.arrow import from_table, to_table
 from setnet.engine.collection import CollectionReader
 from setnet.engine.files import create_files, require_index
 from setnet.engine.kernels import backend
@@ -481,6 +482,26 @@ class SetIndex:
         snapshot = self._reader.snapshot()
         with snapshot.intact():
             return snapshot.contents()
+
+    @own_errors
+    def to_arrow(self) -> Any:
+        """Return all items as a `pyarrow.Table`: ``id``, ``elements`` and a column for each attribute.
+
+        It needs the extra ``collection``; `add_arrow` takes such a table.
+
+        >>> with SetIndex.in_memory(dim=3) as index, SetIndex.in_memory(dim=3) as copy:
+        ...     index.add({"party": np.eye(3)[:2]}, attributes={"party": {"year": 2019}})
+        ...     copy.add_arrow(index.to_arrow())
+        ...     copy["party"]
+        Item(id='party', elements=2, attributes={'year': 2019})
+        """
+        snapshot = self._reader.snapshot()
+        with snapshot.intact():
+            return to_table(snapshot.contents(), [item.attributes for item in snapshot.items()])
+
+    def add_arrow(self, table: Any) -> None:
+        """Add the items of a table as `to_arrow` makes it; null is no attribute."""
+        self.add(*from_table(table))
 
     @own_errors
     def sample(self, count: int) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -242,7 +242,7 @@ def _copy_both(database: Database, index: SetIndex, to: Path) -> tuple[tuple[int
                         counts = copy.execute(
                             "SELECT (SELECT count(*) FROM photos WHERE state = 'ready'), count(*) FROM people"
                         ).fetchone()
-                    done = index.backup(to / NEXT_INDEX).to_dict()
+                    done = asdict(index.backup(to / NEXT_INDEX))
                     if is_late or (database.version == before and is_settled()):
                         break
             time.sleep(_PAUSE)  # whoever is ahead commits now
