@@ -575,8 +575,13 @@ class People:
         return photos_of_person(self._library, self.get(name), offset, limit)
 
     def count_photos(self, name: Who) -> int:
-        """Return how many photos `photos` finds of a person."""
-        return self.photos(name, limit=0).total
+        """Return how many photos `photos` finds of a person, without reading their records."""
+        if not (person := self.get(name)).examples:
+            return self.photos(name, limit=0).total
+        from setnet.library.query import PhotoQuery
+
+        answer = self._library.find(PhotoQuery([self._library.person(person.id)], k=1, totals=True))
+        return sum(total.photos for total in answer.totals or () if total.matched)
 
     @own_errors
     def together(
