@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -237,25 +236,38 @@ def test_every_example_of_the_page_runs(page: Path, home: Path, request: pytest.
         run_fences(page, home, replaced)
 
 
+TRACED = """
+import json, sys, threading
+from contextlib import suppress
+from setnet.cli.app import run
+
+crossed = set()
+def note(frame, *_):
+    crossed.add(frame.f_code.co_filename)
+
+threading.setprofile(note)
+sys.setprofile(note)
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    with suppress(SystemExit):
+        run()
+sys.setprofile(None)
+print(*crossed, sep="\\n", file=sys.stderr)
+"""
+
+
 def test_a_photo_becomes_a_hit_by_the_files_that_the_architecture_names(album: Path, tmp_path: Path) -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     walk = text[text.index("**In:**") : text.index("## The packages")]
     named = {name for name in re.findall(r"`(\w+/\w+\.py)`", walk) if not name.startswith("web/")}
     assert len(re.findall(r"^\d+\. `", walk, re.MULTILINE)) == 10
     source = f"{Path(system.__file__).parent}/"
-    crossed: set[str] = set()
-
-    def note(frame: Any, *_: object) -> None:
-        crossed.add(frame.f_code.co_filename)
-
     photo = str(album / "Photos/2016/beach.jpg")
-    calls = [("index", photo, "--workers", "0"), ("search", str(album / "ben.jpg"), "--json")]
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        done = [setnet(tmp_path / "library", *call) for call in calls]
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    assert photo in done[-1].stdout
+    calls = [["index", photo, "--workers", "0"], ["search", str(album / "ben.jpg"), "--json"]]
+    # In a process of its own: in one that has run other tests, some of the calls were not seen.
+    command = [sys.executable, "-c", TRACED, json.dumps(calls)]
+    environment = os.environ | {"SETNET_LIBRARY": str(tmp_path / "library")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert photo in done.stdout
+    crossed = done.stderr.splitlines()
     assert named - {file.removeprefix(source) for file in crossed} == set()

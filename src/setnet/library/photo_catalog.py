@@ -247,10 +247,10 @@ class PhotoCatalog:
     def finished(self) -> tuple[int, int]:
         """Return how many photos are finished, and how many faces they have."""
         with self._database.reading() as db:
-            photos, faces = db.execute(
-                "SELECT photos, faces FROM photo_counts WHERE state = 'ready'"
-            ).fetchone()
-        return int(photos), int(faces)
+            row = db.execute("SELECT photos, faces FROM photo_counts WHERE state = 'ready'").fetchone()
+        if row is None:
+            raise StorageError("the counts of photos in the library are damaged: run `setnet repair`")
+        return int(row[0]), int(row[1])
 
     def commit(self) -> int:
         """Return the number of the last change of photos or people."""

@@ -205,11 +205,13 @@ _ADDED_UP = "SELECT photos.state, " + ", ".join(
 )
 _ADDED_UP += " FROM photos GROUP BY photos.state"
 
+_STATES = "VALUES ('ready'), ('unread'), ('failed')"
+
 _COUNTS = (
     "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
     + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
     + ") WITHOUT ROWID;\n"
-    "INSERT INTO photo_counts (state) VALUES ('ready'), ('unread'), ('failed');\n"
+    f"INSERT INTO photo_counts (state) {_STATES};\n"
     "CREATE TRIGGER photos_counted_in AFTER INSERT ON photos BEGIN "
     f"{_changed('+', 'NEW')} END;\n"
     "CREATE TRIGGER photos_counted_out AFTER DELETE ON photos BEGIN "
@@ -231,8 +233,7 @@ def recount(db: sqlite3.Connection) -> Counts:
 
 def recount_photos(db: sqlite3.Connection) -> None:
     """Let the kept numbers be those of the rows."""
-    zeros = ", ".join(f"{name} = 0" for name in _COLUMNS)
-    db.execute(f"UPDATE photo_counts SET {zeros}")
+    db.execute(f"INSERT OR REPLACE INTO photo_counts (state) {_STATES}")
     db.execute(f"INSERT OR REPLACE INTO photo_counts {_ADDED_UP}")
 
 
@@ -240,10 +241,12 @@ def count_problems(db: sqlite3.Connection) -> list[str]:
     """Return what the kept numbers have wrong; for calls inside one transaction."""
     empty = (0,) * len(_COLUMNS)
     right = {state: tuple(numbers) for state, *numbers in db.execute(_ADDED_UP)}
+    kept = {state: tuple(numbers) for state, *numbers in db.execute("SELECT * FROM photo_counts")}
+    states = [state for (state,) in db.execute(_STATES)]
     return [
-        f"{state!r} photos are counted as {tuple(numbers)}, and are {right.get(state, empty)}"
-        for state, *numbers in db.execute("SELECT * FROM photo_counts")
-        if tuple(numbers) != right.get(state, empty)
+        f"{state!r} photos are counted as {kept.get(state, ())}, and are {right.get(state, empty)}"
+        for state in states
+        if kept.get(state) != right.get(state, empty)
     ]
 
 
