@@ -55,6 +55,17 @@ def test_a_split_takes_back_all_that_a_merge_gave(two: Library) -> None:
     assert {name: state_of(two, name) for name in ("Anna", "Carl")} == before
 
 
+def test_a_split_leaves_a_confirmed_face_with_its_example(grouped: Library) -> None:
+    grouped.people.add("Anna", [Example(face_of(3))])
+    grouped.people.confirm("Anna", ids(grouped)["a1"], 0)  # which is person 1, and an example from now on
+    grouped.people.add("Anna", [Example(face_of(1))])
+    number = grouped.people.examples("Anna")[-1].number
+    assert number is not None
+    grouped.people.split("Anna", [number], "Carl")
+    assert [label.photo_id for label in grouped.people.labels("Anna")] == [ids(grouped)["a1"]]
+    assert grouped.people.labels("Carl") == []
+
+
 def test_a_split_shares_groups_and_confirmed_faces_by_likeness(grouped: Library) -> None:
     places = ids(grouped)
     grouped.people.add("Anna", [Example(face_of(1)), Example(face_of(3))])

@@ -218,13 +218,17 @@ def undo_merge(db: sqlite3.Connection, person: int, numbers: Sequence[int], made
 def share_faces(
     db: sqlite3.Connection, person: int, made: int, descriptors: Callable[[str], NDArray[np.float32]]
 ) -> None:
-    """Give groups and confirmed faces of a person to `made` where they look more like that one's examples."""
+    """Give groups and confirmed faces of a person to `made` where they look more like that one's examples.
+
+    A confirmed face that is an example stays with the example.
+    """
     own, other = (_mean([e.descriptor for e in read_examples(db, row)]) for row in (person, made))
     towards = other - own
-    for number, stored in db.execute(
-        "SELECT id, descriptor FROM labels WHERE person = ? AND is_match", (person,)
+    for number, stored, content, *box in db.execute(
+        "SELECT id, descriptor, content, x0, y0, x1, y1 FROM labels WHERE person = ? AND is_match", (person,)
     ).fetchall():
-        if descriptor_from(stored) @ towards > 0:
+        is_example = bool(examples_at(db, FaceReference(content, Box(*box))))
+        if not is_example and descriptor_from(stored) @ towards > 0:
             _give(db, "labels", number, made)
     for (group,) in db.execute("SELECT id FROM face_groups WHERE person = ?", (person,)).fetchall():
         members = db.execute("SELECT id FROM group_members WHERE grp = ? ORDER BY id", (group,)).fetchall()
