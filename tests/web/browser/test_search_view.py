@@ -188,7 +188,8 @@ def _swipe(viewer: Any) -> None:
     for kind, x in (("touchStart", 300), ("touchMove", 250), ("touchMove", 150)):
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": 300}]})
     expect(viewer.locator(".near")).to_be_visible()
-    assert viewer.locator(".frame").bounding_box()["x"] < left - 100
+    aside = "limit => document.querySelector('#viewer .frame').getBoundingClientRect().x < limit"
+    viewer.page.wait_for_function(aside, arg=left - 100)  # the page follows with its next frame
     finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     expect(viewer.locator(".near")).to_be_hidden()
 
