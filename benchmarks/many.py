@@ -18,8 +18,7 @@ import multiprocessing
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from setnet.engine import Collection
 from setnet.evaluate import ndcg
 from support.performance_page import machine
 from support.world import DIM
+from tests.support.live_server import searcher_on
 from tests.support.tcp_proxy import Proxy
 
 PEOPLE, NOISE = 300_000, 1.25  # same person: similarity about 0.39 +- 0.07; others 0.00 +- 0.09
@@ -113,24 +113,6 @@ def queries(photos: int, how_many: int) -> list[tuple[Floats, NDArray[np.int64]]
     return asked
 
 
-@contextmanager
-def searcher(folder: Path, part: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    words = ["serve", "--collection", str(folder), "--part", part, "--port", "0"]
-    process = subprocess.Popen([sys.executable, "-m", "setnet", *words], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    try:
-        said = ""
-        while "\n  stop" not in said:
-            line = process.stderr.readline()
-            if not line:
-                raise SystemExit(said)
-            said += line
-        yield next(word for word in said.split() if word.startswith("http")).rstrip("/"), process
-    finally:
-        process.kill()
-        process.wait()
-
-
 def memory(process: subprocess.Popen[str]) -> str:
     """Return how much a process holds beside mapped files, and with these."""
     text = Path(f"/proc/{process.pid}/status").read_text()
@@ -155,8 +137,8 @@ def search(args: argparse.Namespace) -> dict[str, Any]:
     modes = ["exact", "fast"] if args.lists else ["exact"]
     with ExitStack() as stack:
         parts = [f"{i % args.parts + 1}/{args.parts}" for i in range(2 * args.parts)]
-        running = [stack.enter_context(searcher(args.folder, part)) for part in parts]
-        proxies = [stack.enter_context(Proxy(url)) for url, _ in running]
+        running = [stack.enter_context(searcher_on(args.folder, part)) for part in parts]
+        proxies = [stack.enter_context(Proxy(one.url)) for one in running]
         client = stack.enter_context(CollectionClient([proxy.url for proxy in proxies], timeout=300))
         index = stack.enter_context(SetIndex.open(args.folder))
         began = time.perf_counter()
@@ -177,8 +159,8 @@ def search(args: argparse.Namespace) -> dict[str, Any]:
             )
             if again != found:
                 raise SystemExit("frozen connections change answers")
-        figures["memory of a searcher, beside mapped files / with them"] = memory(running[0][1])
-        running[0][1].kill()
+        figures["memory of a searcher, beside mapped files / with them"] = memory(running[0].process)
+        running[0].process.kill()
         figures["exact, a searcher killed"], again = timed(client, asked, "exact")
         if again != timed(client, asked, "exact")[1]:
             raise SystemExit("a killed searcher changes answers")

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,10 @@ def album_results(album: Path) -> dict[str, PhotoResult]:
 
 
 @pytest.fixture
-def library(
-    tmp_path: Path, photos: Path, album_results: dict[str, PhotoResult], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Library]:
-    """A library of `photos` that a test may change; its photos were read once per test process."""
+def reading_known(
+    photos: Path, album_results: dict[str, PhotoResult], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], AbstractContextManager[None]]:
+    """What is in each photo of the album is known inside a block, so that no faces are looked for."""
 
     def results(_: PhotoReader, tasks: Iterable[PhotoTask], *__: object) -> Iterator[PhotoResult]:
         for task in tasks:
@@ -72,9 +73,22 @@ def library(
             found = album_results[str(path.relative_to(photos))]
             yield replace(found, path=task.path, mtime_ns=path.stat().st_mtime_ns)
 
-    with Library.create(tmp_path / "library") as made:
+    @contextmanager
+    def known() -> Iterator[None]:
         with monkeypatch.context() as patch:
             patch.setattr(PhotoReader, "results", results)
+            yield
+
+    return known
+
+
+@pytest.fixture
+def library(
+    tmp_path: Path, photos: Path, reading_known: Callable[[], AbstractContextManager[None]]
+) -> Iterator[Library]:
+    """A library of `photos` that a test may change; its photos were read once per test process."""
+    with Library.create(tmp_path / "library") as made:
+        with reading_known():
             made.index([photos], workers=0)
         yield made
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,9 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def known_faces(
-    photos: Path, album_results: dict[str, PhotoResult], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def known_faces(reading_known: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """What is in each photo of the album is known, so that no test finds faces."""
-
-    def results(_: PhotoReader, tasks: Iterable[PhotoTask], *__: object) -> Iterator[PhotoResult]:
-        for task in tasks:
-            path = Path(os.fsdecode(task.path))
-            found = album_results[str(path.relative_to(photos))]
-            yield replace(found, path=task.path, mtime_ns=path.stat().st_mtime_ns)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PhotoReader, "results", results)
+    with reading_known():
         yield
 
 
