@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -122,9 +123,15 @@ def test_a_transfer_trains_its_last_layer_and_leaves_the_rest() -> None:
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
     features = torch.randn(6, 512, 14, 14, generator=torch.Generator().manual_seed(0)).half().numpy()
     views = [features, features + np.float16(1)]
-    source = FeatureSource(np.repeat(np.arange(3), 2), "features", views.__getitem__, 2)
+    parent = os.getpid()
+
+    def make(view: int) -> NDArray[np.float16]:
+        assert os.getpid() == parent, "each worker would make the features, all in the same file"
+        return views[view]
+
+    source = FeatureSource(np.repeat(np.arange(3), 2), "features", make, 2)
     with TemporaryDirectory() as folder:
-        pretrain(backbone, source, settings, Path(folder))
+        pretrain(backbone, source, settings, Path(folder), workers=2)
     changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {"reduce.weight", "reduce.bias"}
     loaded = source.load(np.array([3]), None).numpy()

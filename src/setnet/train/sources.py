@@ -51,6 +51,9 @@ class TrainingSource:
     people: int
     skipped = 0
 
+    def prepare(self) -> None:
+        """Make once what `load` needs: called before worker processes load, which would each make it."""
+
     def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
         """Return `per_person` blocks of one face each of the same `people` different people."""
         raise NotImplementedError
@@ -178,6 +181,11 @@ class FeatureSource(LabelledSource):
     ) -> None:
         super().__init__(labels, where)
         self._view, self._views = cache(make), views
+
+    def prepare(self) -> None:
+        """Make the features of all views, or open them."""
+        for view in range(self._views):
+            self._view(view)
 
     def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
         """Return the features: of a random view of each face if it has its stream, else as at run time."""

@@ -108,6 +108,7 @@ def pretrain(
         labels = torch.from_numpy(np.searchsorted(classes, source.labels[picks[share]]))
         return source.load(picks[share], streams), labels
 
+    source.prepare()
     batches = BatchLoader(load, workers, device)
 
     def step_loss(step: int) -> Tensor:
@@ -281,6 +282,7 @@ def train_sets(
     _freeze(network.backbone, schedule.freeze, schedule.freeze or schedule.freeze_norm)
 
     stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
+    source.prepare()
     batches = BatchLoader(
         lambda step: load_set_batch(source, schedule, settings.seed, step, group), workers, device
     )
