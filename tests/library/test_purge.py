@@ -72,7 +72,7 @@ def test_examples_of_people_are_forgotten_with_their_photo(library: Library, pho
     for trace in (secret.tobytes(), b"a picture of Anna", b"2016/pair.jpg", b"pair.jpg"):
         assert not anywhere(library.path, trace)
     assert {p.name: p.examples for p in library.people} == {"Anna": 0, "Ben": 1}
-    assert library.people.count_photos("Anna") == 0
+    assert library.people.photo_counts()[library.people.get("Anna").id] == 0
     assert NamedPeople.of(library).names == ("Ben",)
     with pytest.raises(InvalidInputError, match="no example face left"):
         library.search(["Anna"])

@@ -483,6 +483,16 @@ class SetIndex:
         with snapshot.intact():
             return snapshot.contents()
 
+    def blocks(self, items: int = 4096) -> Iterator[Contents]:
+        """Yield what `contents` returns, so many items or fewer at a time."""
+        with storage_errors(self.path):
+            yield from self._reader.snapshot().blocks(items)
+
+    @property
+    def generation(self) -> int:
+        """A number that every change of the index raises."""
+        return self._reader.snapshot().generation
+
     @own_errors
     def to_arrow(self) -> Any:
         """Return all items as a `pyarrow.Table`: ``id``, ``elements`` and a column for each attribute.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -201,14 +202,24 @@ class Snapshot:
 
     def contents(self) -> Contents:
         """Return ids, counts and elements of all living items, in the order of segments and rows."""
-        ids, counts = list[str](), [np.empty(0, np.int64)]
-        elements = [np.empty((0, self.shape.dim), np.float32)]
+        parts = [Contents([], np.empty(0, np.int64), np.empty((0, self.shape.dim), np.float32))]
+        parts += self.blocks(sys.maxsize)
+        return Contents(
+            [name for part in parts for name in part.ids],
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.elements for part in parts]),
+        )
+
+    def blocks(self, items: int) -> Iterator[Contents]:
+        """Yield ids, counts and elements of so many living items at a time, of one segment each."""
         for s, segment in enumerate(self.segments):
-            rows = self.alive(s)
-            ids += segment.ids_of(rows)
-            counts.append(segment.counts[rows])
-            elements.append(segment.elements_of(rows).astype(np.float32))
-        return Contents(ids, np.concatenate(counts), np.concatenate(elements))
+            alive = self.alive(s)
+            for at in range(0, len(alive), items):
+                rows = alive[at : at + items]
+                with self.intact():
+                    elements = segment.elements_of(rows).astype(np.float32)
+                    part = Contents(segment.ids_of(rows), segment.counts[rows], elements)
+                yield part
 
     def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
         """Return (segment, rows) of the living items with these sequence numbers."""

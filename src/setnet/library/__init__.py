@@ -61,6 +61,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit
+    from setnet.library.appearances import PeopleTogether
     from setnet.library.backup import LibraryBackup
     from setnet.library.clustering import group_descriptors
     from setnet.library.collection import index_into
@@ -84,13 +85,13 @@ if TYPE_CHECKING:
     from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.searches import SavedSearch
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
-    from setnet.library.together import PeopleTogether
     from setnet.library.undo import Change
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "answer": "Answer GroupTotal PersonThresholds VideoHit",
+            "appearances": "PeopleTogether",
             "backup": "LibraryBackup",
             "clustering": "group_descriptors",
             "collection": "index_into",
@@ -114,7 +115,6 @@ else:
             "search": "PersonPhotos Ranking find_videos",
             "searches": "SavedSearch",
             "sheets": "contact_sheet duplicate_sheet group_sheet",
-            "together": "PeopleTogether",
             "undo": "Change",
         },
     )

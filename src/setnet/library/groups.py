@@ -654,18 +654,16 @@ def _suggest(library: Library, means: _GroupMeans, person: Person | None, limit:
 
     A group is suggested for the person whose threshold it exceeds by most; with `person`, for them alone.
     """
-    candidates = [person] if person is not None else list(library.people)
-    people = NamedPeople.of(library, candidates)
-    uids = {someone.name: someone.id for someone in candidates}
+    people = NamedPeople.of(library, person)
     found = []
     with library.database.reading() as db, transaction(db, "BEGIN"):
         for match in _best(db, means, people):
-            name, matcher = people.people[match.person].name, people.matchers[match.person]
+            who, matcher = people.people[match.person], people.matchers[match.person]
             probability = matcher.probability(match.similarity)
-            found.append((probability, match.similarity, -match.group, name))
+            found.append((probability, match.similarity, -match.group, who.name, str(who.id)))
         return [
-            Suggestion(name, uids[name], group_at(db, f"g{-group}"), similarity, probability)
-            for probability, similarity, group, name in sorted(found, reverse=True)[:limit]
+            Suggestion(name, uid, group_at(db, f"g{-group}"), similarity, probability)
+            for probability, similarity, group, name, uid in sorted(found, reverse=True)[:limit]
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -82,10 +82,10 @@ from setnet.library.undo import (
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
+    from setnet.library.appearances import PeopleTogether, PhotoCounts
     from setnet.library.library import Library
     from setnet.library.people_exchange import PeopleExport, PeopleFile, PeopleImport
     from setnet.library.search import PersonPhotos
-    from setnet.library.together import PeopleTogether
 
 Descriptors = Callable[[str], NDArray[np.float32]]
 _PROGRESS_STEP = 200  # faces
@@ -104,7 +104,7 @@ class People:
         self.path = database.path
         self.dim = dim
         self._of = library
-        self._photo_counts: tuple[int, dict[str, int]] = (0, {})  # as of a commit
+        self._photo_counts: PhotoCounts | None = None
 
     @property
     def _library(self) -> Library:
@@ -428,7 +428,7 @@ class People:
     def tags(self, photo_id: str) -> list[Tag]:
         """Return who is tagged in a photo."""
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return read_tags(db, "photos.id = ?", photo_number(photo_id))
+            return read_tags(db, photo_number(photo_id))
 
     def tagged_contents(self, person: Who) -> tuple[tuple[bytes, Box | None], ...]:
         """Return the contents of photos that a person is tagged in, each with the box or None."""
@@ -459,7 +459,8 @@ class People:
         An example face of a photo is theirs as if it was confirmed.
         """
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return read_known_faces(db, require_person(db, person))
+            row = require_person(db, person)
+            return read_known_faces(db, row)[row]
 
     def history(self, limit: int | None = None) -> list[Change]:
         """Return the changes in the journal, latest first."""
@@ -574,15 +575,6 @@ class People:
 
         return photos_of_person(self._library, self.get(name), offset, limit)
 
-    def count_photos(self, name: Who) -> int:
-        """Return how many photos `photos` finds of a person, without reading their records."""
-        if not (person := self.get(name)).examples:
-            return self.photos(name, limit=0).total
-        from setnet.library.query import PhotoQuery
-
-        answer = self._library.find(PhotoQuery([self._library.person(person.id)], k=1, totals=True))
-        return sum(total.photos for total in answer.totals or () if total.matched)
-
     @own_errors
     def together(
         self, name: Who | None = None, *, min_people: int = 2, min_photos: int = 1
@@ -591,21 +583,21 @@ class People:
 
         The most frequent come first. With a `name`, only sets with that person.
         """
-        from setnet.library.together import find_together
+        from setnet.library.appearances import find_together
 
         return find_together(self._library, name, min_people=min_people, min_photos=min_photos)
 
     @own_errors
     def photo_counts(self) -> dict[str, int]:
-        """Return `count_photos` of each person by their id; counted once until photos or people change."""
-        commit = self._library.photos.commit()
-        if not commit or self._photo_counts[0] != commit:
-            counts = {}
-            for person in self:
-                with suppress(InvalidInputError):  # removed a moment ago
-                    counts[person.id] = self.count_photos(person.id)
-            self._photo_counts = commit, counts
-        return self._photo_counts[1]
+        """Return in how many photos each person is, by their id: as many as `photos` finds of each.
+
+        After a change, only people whom it concerns are counted again.
+        """
+        if self._photo_counts is None:
+            from setnet.library.appearances import PhotoCounts
+
+            self._photo_counts = PhotoCounts(self._library)
+        return self._photo_counts.latest()
 
     def descriptors_in(self, photo_id: str) -> NDArray[np.float32]:
         """Return the descriptors of the faces of a photo in the library of these people."""

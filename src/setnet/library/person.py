@@ -441,32 +441,47 @@ class PersonFaces(NamedTuple):
     tagged: Mapping[str, Box | None] = MappingProxyType({})
 
 
-def read_known_faces(db: sqlite3.Connection, person: int) -> PersonFaces:
-    """Return the faces that are a person's, those that are not, and others in groups of theirs."""
+def read_known_faces(db: sqlite3.Connection, person: int | None = None) -> dict[int, PersonFaces]:
+    """Return by person the faces that are theirs, those that are not, and others in groups of theirs.
+
+    They are of one person, or of all.
+    """
+    whose = "1" if person is None else "person = ?1"
+    values = () if person is None else (person,)
     judged = db.execute(
-        "SELECT is_match, content, x0, y0, x1, y1 FROM labels WHERE person = ?1 UNION ALL "
-        "SELECT 1, content, x0, y0, x1, y1 FROM examples WHERE person = ?1 AND content IS NOT NULL "
-        "AND x0 IS NOT NULL",
-        (person,),
+        f"SELECT person, is_match, content, x0, y0, x1, y1 FROM labels WHERE {whose} UNION ALL "
+        "SELECT person, 1, content, x0, y0, x1, y1 FROM examples "
+        f"WHERE {whose} AND content IS NOT NULL AND x0 IS NOT NULL",
+        values,
     ).fetchall()
-    references = [FaceReference(content, Box(*box)) for _, content, *box in judged]
-    found: dict[int, set[tuple[str, int]]] = {0: set(), 1: set()}
-    for row, places in zip(judged, resolve_all_references(db, references), strict=True):
-        found[row[0]] |= {(str(photo), face) for photo, face in places}
-    tagged: dict[str, Box | None] = {}
-    for tag in read_tags(db, "person = ?", person):
+    references = [FaceReference(content, Box(*box)) for _, _, content, *box in judged]
+    confirmed, rejected, grouped = (defaultdict[int, set[tuple[str, int]]](set) for _ in range(3))
+    for (row, is_match, *_), places in zip(judged, resolve_all_references(db, references), strict=True):
+        (confirmed if is_match else rejected)[row] |= {(str(photo), face) for photo, face in places}
+    tagged = defaultdict[int, dict[str, Box | None]](dict)
+    for row, tag in _tags_by_person(db, whose, values):
         if tag.face is None:
-            tagged[tag.photo_id] = tag.box
+            tagged[row][tag.photo_id] = tag.box
         else:
-            found[1].add((tag.photo_id, tag.face))
+            confirmed[row].add((tag.photo_id, tag.face))
     members = db.execute(
-        "SELECT group_members.id FROM face_groups JOIN group_members ON grp = face_groups.id "
-        f"JOIN photos ON photos.id = group_members.id / {FACES} AND state = 'ready' WHERE person = ?",
-        (person,),
-    ).fetchall()
-    grouped = {(str(number // FACES), number % FACES) for (number,) in members}
-    rejected, confirmed = frozenset(found[0]), frozenset(found[1])
-    return PersonFaces(confirmed - rejected, rejected, frozenset(grouped) - rejected - confirmed, tagged)
+        "SELECT person, group_members.id FROM face_groups JOIN group_members ON grp = face_groups.id "
+        f"JOIN photos ON photos.id = group_members.id / {FACES} AND state = 'ready' "
+        f"WHERE person IS NOT NULL AND {whose}",
+        values,
+    )
+    for row, number in members:
+        grouped[row].add((str(number // FACES), number % FACES))
+    rows = {*confirmed, *rejected, *grouped, *tagged} if person is None else {person}
+    return {
+        row: PersonFaces(
+            frozenset(confirmed[row] - rejected[row]),
+            frozenset(rejected[row]),
+            frozenset(grouped[row] - rejected[row] - confirmed[row]),
+            tagged[row],
+        )
+        for row in rows
+    }
 
 
 class Tag(NamedTuple):
@@ -482,24 +497,30 @@ class Tag(NamedTuple):
         return self._asdict() | {"box": None if self.box is None else list(self.box)}
 
 
-def read_tags(db: sqlite3.Connection, condition: str, *values: object) -> list[Tag]:
-    """Return the tags that meet a condition on them, for each copy of their photo, oldest first."""
+def read_tags(db: sqlite3.Connection, photo: int) -> list[Tag]:
+    """Return the tags on a photo, oldest first."""
+    return [tag for _, tag in _tags_by_person(db, "photos.id = ?1", (photo,))]
+
+
+def _tags_by_person(db: sqlite3.Connection, condition: str, values: tuple[int, ...]) -> list[tuple[int, Tag]]:
+    """Return the tags that meet a condition, each after its person, for each copy of their photo."""
     rows = db.execute(
-        "SELECT people.name, photos.id, content, x0, y0, x1, y1 FROM tags JOIN people ON people.id = person "
-        f"JOIN photos ON hash = content AND state = 'ready' WHERE {condition} ORDER BY tags.id, photos.id",
+        "SELECT person, people.name, photos.id, content, x0, y0, x1, y1 FROM tags "
+        "JOIN people ON people.id = person JOIN photos ON hash = content AND state = 'ready' "
+        f"WHERE {condition} ORDER BY tags.id, photos.id",
         values,
     ).fetchall()
-    references = [FaceReference(row[2], Box(*row[3:])) for row in rows if row[3] is not None]
+    references = [FaceReference(row[3], Box(*row[4:])) for row in rows if row[4] is not None]
     faces = {
         (reference, photo): face
         for reference, places in zip(references, resolve_all_references(db, references), strict=True)
         for photo, face in places
     }
     found = []
-    for name, photo, content, *corners in rows:
+    for person, name, photo, content, *corners in rows:
         box = None if corners[0] is None else Box(*corners)
         face = None if box is None else faces.get((FaceReference(content, box), photo))
-        found.append(Tag(name, str(photo), box, face))
+        found.append((person, Tag(name, str(photo), box, face)))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.library.person import Person
-from setnet.library.query import QueryPerson
+from setnet.library.query import QueryPerson, saved_people
 from setnet.library.score_calibration import NonMatchScores, ScoreCalibration, model_calibration
 
 if TYPE_CHECKING:
@@ -318,10 +318,13 @@ class NamedPeople:
         return cls((), (), np.zeros((0, 0), np.float32), np.zeros(0))
 
     @classmethod
-    def of(cls, library: Library, some: Iterable[Person] | None = None) -> NamedPeople:
-        """Return the saved people of a library, or some of them."""
-        chosen = library.people if some is None else some
-        people = tuple(library.person(person.name) for person in chosen if person.examples)
+    def of(cls, library: Library, only: Person | None = None) -> NamedPeople:
+        """Return the saved people of a library, or one of them."""
+        people = tuple(
+            person
+            for person in saved_people(library.database)
+            if len(person.descriptors) and (only is None or person.id == only.id)
+        )
         if not people:
             return cls.nobody()
         matchers = tuple(library.matching.matcher(person) for person in people)

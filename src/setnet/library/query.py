@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,7 +19,9 @@ from setnet.library.database import Database
 from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.person import (
     Person,
+    PersonFaces,
     cover_picture,
+    descriptor_from,
     find_person,
     person_at,
     read_examples,
@@ -62,17 +65,28 @@ def saved_person(database: Database, text: str) -> QueryPerson | None:
         if row is None:
             return None
         person, examples = person_at(db, row), read_examples(db, row)
-        known = read_known_faces(db, row)
+        known = read_known_faces(db, row)[row]
     return QueryPerson(
         person.name,
         stack_examples(person.name, examples),
         cover_picture(person.cover, examples),
-        confirmed=known.confirmed,
-        rejected=known.rejected,
-        grouped=known.grouped,
-        tagged=known.tagged,
         id=person.id,
+        **known._asdict(),
     )
+
+
+def saved_people(database: Database) -> list[QueryPerson]:
+    """Return all saved people in the order of their names, without pictures; some may have no example."""
+    with database.reading() as db, transaction(db, "BEGIN"):
+        people = db.execute("SELECT id, name, uid FROM people ORDER BY key").fetchall()
+        examples = defaultdict[int, list[NDArray[np.float32]]](list)
+        for person, stored in db.execute("SELECT person, descriptor FROM examples ORDER BY id"):
+            examples[person].append(descriptor_from(stored))
+        known, nothing = read_known_faces(db), PersonFaces(*[frozenset[tuple[str, int]]()] * 3)
+    return [
+        QueryPerson(name, np.array(examples[row], np.float32), id=uid, **known.get(row, nothing)._asdict())
+        for row, name, uid in people
+    ]
 
 
 def person_in_file(text: str, people: Iterable[Person], settings: Callable[[], FaceSettings]) -> QueryPerson:

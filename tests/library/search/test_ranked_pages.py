@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setnet.library import Conditions, Example, GroupTotal, Library, PhotoQuery, Ranking
+from setnet.library import Conditions, GroupTotal, Library, PhotoQuery, Ranking
 from tests.support.invented_photos import face_of, remove, store
 
 pytestmark = pytest.mark.xdist_group("ranked-pages")
@@ -216,8 +216,3 @@ def test_totals_are_given_where_they_are_asked_for_and_faces_compared(
     searches.clear()
     assert sum(total.photos for total in ranking.totals or ()) == len(read(ranking, 10))
     assert searches == []  # which found all pages
-
-
-def test_photos_of_a_person_are_counted_without_hits(invented: Library) -> None:
-    invented.people.add("Ann", [Example(face_of(ANN, 1))])
-    assert invented.people.count_photos("Ann") == len(invented.search(["Ann"], k=500, at_least=1)) > 20
