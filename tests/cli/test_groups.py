@@ -88,6 +88,7 @@ def test_a_name_that_is_taken_needs_consent(library: Path) -> None:
     refused = setnet(library, "people", "name", "g2", "Anna")
     assert refused.returncode == 2
     assert "--to-existing" in refused.stderr
+    assert "if_exists" not in refused.stderr
     assert setnet(library, "people", "name", "g2", "Anna", "--to-existing").returncode == 0
     assert "Anna" in setnet(library, "people", "discover", "--all").stdout
 

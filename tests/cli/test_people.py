@@ -47,6 +47,7 @@ def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path)
         refused = setnet(library, "people", "add", *words)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "--to-existing" in refused.stderr
+        assert "if_exists" not in refused.stderr
         declined = setnet(library, "people", "add", *words, keys="n\n")
         assert declined.returncode == 1
         assert "Go on all the same? [y/N]" in declined.stderr

@@ -240,7 +240,7 @@ def test_another_spelling_asks(george: Library) -> None:
         TakenError, match=r"'George' is saved already, with 2 .*'george' is spelt differently"
     ):
         george.people.save("george", views(1, 3))
-    with pytest.raises(TakenError, match="--to-existing") as caught:
+    with pytest.raises(TakenError, match="if_exists 'add'") as caught:
         george.people.save("GEORGIE", views(1, 3))
     assert caught.value.person == asdict(george.people.get("George"))
     assert george.people.get("George").examples == 2

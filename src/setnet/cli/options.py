@@ -223,17 +223,17 @@ def require_yes(question: str, otherwise: str, yes: bool) -> None:
         raise typer.Exit(1)
 
 
-def save_person(save: Callable[[str], _T], to_existing: bool) -> _T:
-    """Call `save` with what to do if the name is a saved person's: `add` to them if that was said, or asked.
+def save_person(save: Callable[[str], _T], is_given: bool, flag: str = "--to-existing") -> _T:
+    """Call `save` with what to do if the name is a saved person's: `add` to them if a flag says so.
 
-    A terminal asks, and ends on a no; without one a name that is taken is an error.
+    Without the flag a terminal asks, and ends on a no; a program gets an error that names the flag.
     """
     try:
-        return save("add" if to_existing else "ask")
+        return save("add" if is_given else "ask")
     except TakenError as error:
-        if not sys.stdin.isatty():
-            raise
         question = str(error).rpartition(": ")[0]
+        if not sys.stdin.isatty():
+            raise InvalidInputError(f"{question}: {flag} does it all the same") from error
         require_yes(f"{question}. Go on all the same?", "nothing was changed", yes=False)
     return save("add")
 

@@ -150,7 +150,7 @@ def merge(
     def merge_if(answer: str) -> Person:
         return people.merge(name, others, "merge" if answer == "add" else "ask")
 
-    return _about(save_person(merge_if, unlike))
+    return _about(save_person(merge_if, unlike, "--unlike"))
 
 
 @command(app, panel=_SAVED)

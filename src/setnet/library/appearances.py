@@ -69,7 +69,7 @@ class PhotoCounts:
         self._library = library
         self._commit, self._counts = 0, dict[str, int]()
         self._state: tuple[int, ...] = ()  # of the photos
-        self._people: dict[str | None, QueryPerson] = {}  # as they were counted
+        self._people = dict[str, QueryPerson]()  # as they were counted
 
     def latest(self) -> dict[str, int]:
         """Return the number of photos by the ids of people."""
@@ -81,7 +81,11 @@ class PhotoCounts:
         state = (library.set_index.generation, photos, faces)
         kept = self._counts if state == self._state else {}
         people = {str(person.id): person for person in saved_people(library.database)}
-        changed = [uid for uid, person in people.items() if uid not in kept or not self._is_kept(person)]
+        changed = [
+            uid
+            for uid, person in people.items()
+            if uid not in kept or not _is_same(self._people[uid], person)
+        ]
         counts = {uid: kept.get(uid, 0) for uid in people}
         if changed:
             found = find_appearances(library, [people[uid] for uid in changed], sure=False)
@@ -89,17 +93,16 @@ class PhotoCounts:
             counted = np.bincount(pairs[0], minlength=len(changed)).tolist()
             counts |= dict(zip(changed, counted, strict=True))
         if photos == len(library.set_index):  # none is being stored or removed just now
-            self._state, self._people = state, dict(people)
+            self._state, self._people = state, people
             self._counts, self._commit = counts, commit
         return counts
 
-    def _is_kept(self, person: QueryPerson) -> bool:
-        """Return whether a person is as they were counted."""
-        then = self._people[person.id]
-        return np.array_equal(then.descriptors, person.descriptors) and all(
-            getattr(then, name) == getattr(person, name)
-            for name in ("confirmed", "rejected", "grouped", "tagged")
-        )
+
+def _is_same(one: QueryPerson, other: QueryPerson) -> bool:
+    """Return whether a person has the same faces as another time."""
+    return np.array_equal(one.descriptors, other.descriptors) and all(
+        getattr(one, name) == getattr(other, name) for name in ("confirmed", "rejected", "grouped", "tagged")
+    )
 
 
 class Appearances(NamedTuple):

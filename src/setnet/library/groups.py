@@ -410,7 +410,7 @@ class Groups:
             faces = pluralise(group.group.faces, "face")
             raise TakenError(
                 f"{group.group.id} is {group.group.name}'s already ({faces}): give it to {name} with "
-                "--to-existing (if_exists 'add'), or name another group",
+                "if_exists 'add', or name another group",
                 asdict(self._library.people.get(owner)),
             )
         check_name_free(

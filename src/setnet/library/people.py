@@ -279,8 +279,7 @@ class People:
                 into, name = person_name(db, person), person_name(db, other)
                 raise TakenError(
                     f"{unlike} of the {_faces(len(theirs))} of {name} {'does' if unlike == 1 else 'do'} not "
-                    f"look like {into}: merge them all the same with --unlike (if_unlike 'merge'), or not at "
-                    "all",
+                    f"look like {into}: merge them all the same with if_unlike 'merge', or not at all",
                     asdict(person_at(db, person)),
                 )
 
@@ -634,7 +633,7 @@ def check_name_free(
     if if_exists == "add" or name not in people:
         return
     known = people.get(name)
-    remedy = f"add to {known.name} with --to-existing (if_exists 'add'), or choose another name"
+    remedy = f"add to {known.name} with if_exists 'add', or choose another name"
     who = f"{known.name!r} is saved already, with {_faces(known.examples)}"
     if if_exists == "refuse":
         raise TakenError(f"{who}: {remedy}", asdict(known))

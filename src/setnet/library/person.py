@@ -435,9 +435,9 @@ class PersonFaces(NamedTuple):
     that of the tag. A tag at a face is a confirmed face.
     """
 
-    confirmed: Faces
-    rejected: Faces
-    grouped: Faces
+    confirmed: Faces = frozenset()
+    rejected: Faces = frozenset()
+    grouped: Faces = frozenset()
     tagged: Mapping[str, Box | None] = MappingProxyType({})
 
 

@@ -82,7 +82,7 @@ def saved_people(database: Database) -> list[QueryPerson]:
         examples = defaultdict[int, list[NDArray[np.float32]]](list)
         for person, stored in db.execute("SELECT person, descriptor FROM examples ORDER BY id"):
             examples[person].append(descriptor_from(stored))
-        known, nothing = read_known_faces(db), PersonFaces(*[frozenset[tuple[str, int]]()] * 3)
+        known, nothing = read_known_faces(db), PersonFaces()
     return [
         QueryPerson(name, np.array(examples[row], np.float32), id=uid, **known.get(row, nothing)._asdict())
         for row, name, uid in people
