@@ -15,9 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,47 +32,68 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from setnet import SetIndex
 from setnet.connect import CollectionClient
 from setnet.engine import Collection
-from setnet.evaluate import ndcg
+from setnet.evaluate import LFW_LIKE, ndcg
+from setnet.train import VirtualPeople
 from support.performance_page import machine
 from support.world import DIM
 from tests.support.live_server import searcher_on
 from tests.support.tcp_proxy import Proxy
 
-PEOPLE, NOISE = 300_000, 1.25  # same person: similarity about 0.39 +- 0.07; others 0.00 +- 0.09
 BATCH = 500_000  # photos in a segment
+PEOPLE = 1_000_000  # in all photos, at most
 K = 100
-SAMPLE = 200_000  # photos of which both forms are built
 Floats = NDArray[np.float32]
 
 
-def centres() -> Floats:
-    rows = np.random.default_rng(1).standard_normal((PEOPLE, DIM), dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+class World:
+    """Photos of one to five people, who look as different as people in real descriptors, or more so."""
+
+    def __init__(self, photos: int, difficulty: float = 1.0) -> None:
+        self.photos, self.model = photos, VirtualPeople.load(LFW_LIKE).harder(difficulty)
+        self.people = self.model.people(np.random.default_rng(1), min(PEOPLE, max(1000, photos // 18)))
+
+    def batch(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many people are in each photo of a batch, and who they are: the same in every run."""
+        rng, size = np.random.default_rng([2, number]), min(BATCH, self.photos - number * BATCH)
+        counts = rng.choice(np.arange(1, 6), size, p=[0.45, 0.28, 0.14, 0.08, 0.05])
+        return counts, rng.integers(0, len(self.people), counts.sum())
+
+    def faces(self, seed: Sequence[int], who: NDArray[np.int64]) -> Floats:
+        """Return a new face of each of some people."""
+        rng, step = np.random.default_rng(seed), 50_000  # so many fit a processor's caches better than all
+        parts = (who[at : at + step] for at in range(0, len(who), step))
+        return np.concatenate([self.model.faces(rng, self.people, part) for part in parts])
+
+    def queries(self, how_many: int) -> list[Floats]:
+        """Return new faces of two or three people who are together in some photo."""
+        counts, who = self.batch(0)
+        starts, rng = np.cumsum(counts) - counts, np.random.default_rng(3)
+        asked = []
+        for i in range(how_many):
+            photo = rng.choice(np.flatnonzero(counts >= 2 + i % 2))
+            asked.append(self.faces([3, i], who[starts[photo] : starts[photo] + 2 + i % 2]))
+        return asked
 
 
-def faces(rng: np.random.Generator, known: Floats) -> Floats:
-    """One noisy face for each row, at unit length."""
-    rows = known + rng.standard_normal(known.shape, dtype=np.float32) * np.float32(NOISE / np.sqrt(DIM))
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-
-def who_is_in(batch: int, photos: int) -> tuple[NDArray[np.int64], NDArray[np.int64], np.random.Generator]:
-    """Return how many people are in each photo of a batch, and who they are, the same in every run."""
-    rng = np.random.default_rng([2, batch])
-    counts = rng.choice(np.arange(1, 6), photos, p=[0.45, 0.28, 0.14, 0.08, 0.05])
-    return counts, rng.integers(0, PEOPLE, counts.sum()), rng
-
-
-def build_part(folder: Path, photos: int, part: int, parts: int) -> None:
-    """Add those batches of a part that the collection has not yet."""
-    collection, known = Collection(folder), centres()
-    segments = collection.manifest.segments
-    done = sum(listed.items for listed in segments if listed.part == (part, parts)) // BATCH
-    for batch in range(part - 1 + done * parts, -(-photos // BATCH), parts):
-        size = min(BATCH, photos - batch * BATCH)
-        counts, who, rng = who_is_in(batch, size)
-        ids = [f"p{batch * BATCH + i}" for i in range(size)]
-        collection.add(ids, faces(rng, known[who]), counts, part=(part, parts))
+def build_batches(folder: Path, photos: int, worker: int, workers: int) -> None:
+    """Add those batches of a worker that the collection has not yet, each as a part of its own."""
+    collection, world, batches = Collection(folder), World(photos), -(-photos // BATCH)
+    done = {listed.part for listed in collection.manifest.segments}
+    for number in range(worker, batches, workers):
+        if (number + 1, batches) in done:
+            continue
+        began, cpu = time.perf_counter(), time.process_time()
+        counts, who = world.batch(number)
+        rows, drawn = world.faces([4, number], who), time.process_time()
+        ids = [f"p{number * BATCH + i}" for i in range(len(counts))]
+        collection.add(ids, rows, counts, part=(number + 1, batches))
+        spent = {
+            "photos": len(ids), "faces": len(rows), "drawing": drawn - cpu,
+            "adding": time.process_time() - drawn, "wall": time.perf_counter() - began,
+            "most memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }  # fmt: skip
+        with folder.with_suffix(".jsonl").open("a") as log:
+            log.write(json.dumps(spent) + "\n")
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -79,23 +102,30 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
 
 def build(args: argparse.Namespace) -> dict[str, Any]:
     Collection.create(args.folder, DIM, **options_of(args))
-    began, spawn = time.perf_counter(), multiprocessing.get_context("spawn")
-    given = [(args.folder, args.photos, part, args.processes) for part in range(1, args.processes + 1)]
-    workers = [spawn.Process(target=build_part, args=each) for each in given]
+    spawn = multiprocessing.get_context("spawn")
+    given = [(args.folder, args.photos, worker, args.processes) for worker in range(args.processes)]
+    workers = [spawn.Process(target=build_batches, args=each) for each in given]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
         if worker.exitcode:
-            raise SystemExit("a part was not built")
-    adding = time.perf_counter() - began
-    if args.lists:
+            raise SystemExit("some batches were not added")
+    logged = [json.loads(line) for line in args.folder.with_suffix(".jsonl").open()]
+    spent = {name: sum(one[name] for one in logged) for name in logged[0]}
+    began, cpu = time.perf_counter(), time.process_time()
+    if args.lists and Collection(args.folder).manifest.segments[0].part != (1, 1):
         Collection(args.folder).compact(lists=True, keep=0)
+    compacting = f"{time.process_time() - cpu:.0f} / {time.perf_counter() - began:.0f} s"
     with SetIndex.open(args.folder) as index:
         stats = index.stats()
     return {
         "photos": stats.items, "faces": stats.elements, "segments": stats.segments,
-        "adding, s": round(adding), "compacting, s": round(time.perf_counter() - began - adding),
+        "drawing descriptors, processor": f"{spent['drawing']:.0f} s",
+        "adding, processor": f"{spent['adding']:.0f} s",
+        "drawing and adding, wall": f"{spent['wall'] / args.processes:.0f} s",
+        "most memory of a writer": f"{max(one['most memory'] for one in logged) / 1e9:.1f} GB",
+        **({"compacting with lists, processor / wall": compacting} if args.lists else {}),
         "GB": round(stats.bytes / 1e9, 2), "bytes per photo": round(stats.bytes_per_item),
     }  # fmt: skip
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +29,8 @@ _IN_ARCHIVE = re.compile(rf"::(?:{'|'.join(_ARCHIVES)}):(?:/|$)")
 _LOCAL = ("file", "local")
 _OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")  # stores in which names have any characters
 _CHECKSUMS = ("etag", "contentmd5", "md5hash", "md5", "crc32c", "crc", "digest", "checksum")
+_PIECE = 1 << 22  # bytes of a copy that are in memory at once
+_LARGEST_COPY = 16 << 30
 _TIMES = ("mtime", "lastmodified", "modified", "updated", "datetime")
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -152,6 +156,37 @@ def read_address(address: str, largest: int) -> tuple[AddressedFile, bytes]:
             data: bytes = file.read(largest + 1)
         found = _to_file(address, info)
         return AddressedFile(address, max(found.size, len(data)), found.stamp), data
+
+
+@contextmanager
+def local_copy(address: str) -> Iterator[tuple[AddressedFile, int]]:
+    """Yield a file, and a descriptor of a copy for those who must read here and there in it.
+
+    The copy has no name: nobody else finds it, and it is gone at the end, however this process ends. It takes
+    at most 16 GB, and a quarter of what is free where temporary files are.
+    """
+    system, path = file_system_at(address)
+    with tempfile.TemporaryFile() as copy:
+        left = min(_LARGEST_COPY, shutil.disk_usage(tempfile.gettempdir()).free // 4)
+        with plain_errors():
+            found = _to_file(address, system.info(path))  # before the content, as in `read_address`
+            source = system.open(path, "rb")
+        with source:
+            while piece := _next_piece(source):
+                left -= len(piece)
+                if left < 0:
+                    raise StorageError(
+                        f"is too large for a copy in {tempfile.gettempdir()}: make room there, or let TMPDIR "
+                        "name another folder"
+                    )
+                copy.write(piece)
+        copy.flush()
+        yield found, copy.fileno()
+
+
+def _next_piece(source: Any) -> bytes:
+    with plain_errors():
+        return bytes(source.read(_PIECE))
 
 
 def files_below(

@@ -6,14 +6,19 @@ import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from setnet.cli.search import copy_photos, print_paths
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.video_reader import VideoReader
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem
+from tests.support.clips import Scene, write_clip
 
 pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
 
@@ -61,6 +66,50 @@ def test_photos_in_an_archive_are_followed(
         assert (report.removed, len(report.vanished), len(report.unreadable)) == (0, 0, 1)
         assert len(library.set_index) == 3
         assert library.check() == []
+
+
+def test_videos_in_an_archive_are_read_from_a_copy_that_nobody_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _people: None
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    seen = list[list[Path]]()
+    read = VideoReader._read
+
+    def reading(self: VideoReader, *given: Any, **facts: Any) -> Any:
+        seen.append([*(tmp_path / "temporary").iterdir()])
+        return read(self, *given, **facts)
+
+    monkeypatch.setattr(VideoReader, "_read", reading)
+    write_clip(tmp_path / "party.mp4", [Scene(("P001", "P003"))])
+    place = tmp_path / "p.zip"
+    archive(place, {"party.mp4": tmp_path / "party.mp4", "broken.mov": Path(__file__)})
+    with Library.create(tmp_path / "library") as library:
+        report = library.index([f"zip://::{place}"], workers=1)
+        assert (report.added, report.shots, len(report.failed)) == (1, 1, 1)
+        assert library.index(workers=0).unchanged == 2
+        (shot,) = library.photos.all_photos()
+        assert (shot.path.name, len(shot.faces), shot.start) == ("party.mp4", 2, 0.0)
+        assert shot.taken is None  # no camera, no name tells, and the stamp of an address is no time
+        assert library.photos.thumbnail(shot.id, 64).startswith(b"\xff\xd8")
+        assert library.photos.face_thumbnail(shot.id, 0, 64).startswith(b"\xff\xd8")
+        assert library.check() == []
+        with PhotoReader(library.settings, 1) as reader:
+            (described,) = reader.describe([shot])
+        np.testing.assert_allclose(described.descriptors, library.photos.descriptors(shot.id), atol=1e-3)
+    assert seen == [[], []]
+    assert [*(tmp_path / "temporary").iterdir()] == []
+
+
+def test_a_video_without_room_for_a_copy_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _people: None
+) -> None:
+    write_clip(tmp_path / "party.mp4", [Scene(("P001",))])
+    archive(tmp_path / "p.zip", {"party.mp4": tmp_path / "party.mp4"})
+    monkeypatch.setattr("setnet.addresses._LARGEST_COPY", 100)
+    with Library.create(tmp_path / "library") as library:
+        ((_, reason),) = library.index([f"zip://::{tmp_path}/p.zip"], workers=0).failed
+    assert "too large for a copy in" in reason
 
 
 def test_a_file_address_is_a_path_and_a_wrong_one_leaves_nothing(

@@ -138,12 +138,15 @@ class FolderScan:
         while links:
             yield from self._walk(links.pop(0), links)
 
+    def _is_wanted(self, name: bytes) -> bool:
+        return is_photo_name(name) or (self.videos and is_video_name(name))
+
     def _files_at_address(self, root: str) -> Iterator[FoundFile]:
-        """Yield the photos at an address; videos are read from mounted disks alone."""
+        """Yield the photos and videos at an address."""
 
         def is_listed(address: str) -> bool:
             path = os.fsencode(address)
-            return is_photo_name(os.path.basename(path)) and not self.is_excluded(path)
+            return self._is_wanted(os.path.basename(path)) and not self.is_excluded(path)
 
         def is_entered(address: str) -> bool:
             path = os.fsencode(address)
@@ -154,8 +157,8 @@ class FolderScan:
             self.unreadable.append((os.fsencode(address), reason))
 
         try:
-            is_photo = is_photo_name(os.path.basename(os.fsencode(root)))
-            files = [file_at(root)] if is_photo else files_below(root, is_listed, is_entered, unreadable)
+            is_file = self._is_wanted(os.path.basename(os.fsencode(root)))
+            files = [file_at(root)] if is_file else files_below(root, is_listed, is_entered, unreadable)
             for file in files:
                 yield FoundFile(os.fsencode(file.address), file.size, file.stamp)
         except SetNetError as error:
@@ -216,7 +219,7 @@ class FolderScan:
                 if not entry.name.startswith(b".") and entry.name not in _SKIPPED_FOLDERS:
                     inner.append(entry.path)
                 return
-            if not is_photo_name(entry.name) and not (self.videos and is_video_name(entry.name)):
+            if not self._is_wanted(entry.name):
                 if entry.is_symlink() and not entry.name.startswith(b".") and entry.is_dir():
                     links.append(entry.path)
                 elif is_unnamed_photo(entry):

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.addresses import file_at, is_address, read_address
-from setnet.errors import SetNetError, WorkerError
+from setnet.addresses import file_at, is_address, local_copy, read_address
+from setnet.errors import InvalidInputError, SetNetError, StorageError, WorkerError
 from setnet.library.folder_scan import is_video_name
 from setnet.library.paths import source_file
 from setnet.library.photos import HASH_BYTES, LibraryPhoto, StoredFace, content_hash
@@ -101,12 +101,13 @@ def taken_date(path: bytes, taken: float | None, mtime_ns: int) -> tuple[float |
     """Return when a file's photo was taken, as a number, and where that is from.
 
     `taken` is what the camera wrote, which nothing is better than (None); else it is `name` or `file`,
-    and None where nothing tells.
+    and None where nothing tells: the `mtime_ns` of a file at an address is a stamp, and no time.
     """
     if taken is not None:
         return taken, None
     name = os.fsdecode(os.path.basename(path))
-    for source, time in (("name", date_in_name(name)), ("file", _file_time(mtime_ns))):
+    of_file = None if is_address(path) else _file_time(mtime_ns)
+    for source, time in (("name", date_in_name(name)), ("file", of_file)):
         if time is not None:
             return time.replace(tzinfo=UTC).timestamp(), source
     return None, None
@@ -308,7 +309,7 @@ def facts_in(reply: Message, task: PhotoTask) -> PhotoResult:
     return PhotoResult(task.path, size, mtime_ns, digest, is_known, taken=taken, taken_from=taken_from)
 
 
-def unread_result(task: PhotoTask, error: WorkerError) -> PhotoResult:
+def unread_result(task: PhotoTask, error: SetNetError) -> PhotoResult:
     """Return what is known of a file that no process could read."""
     size = mtime_ns = 0
     with suppress(OSError, SetNetError):
@@ -429,7 +430,11 @@ class PhotoReader:
                 return DescribedPhoto(photo, nothing, reason)
             return DescribedPhoto(photo, _descriptors_in(reply, len(photo.faces), self.dim))
 
+        path = os.fsdecode(photo.stored_path)
         try:
-            return self.pool.call(Message(name, {"path": os.fsdecode(photo.stored_path)}, places), parsed)
-        except WorkerError as error:
+            if photo.start is None or not is_address(path):
+                return self.pool.call(Message(name, {"path": path}, places), parsed)
+            with local_copy(path) as (_, copy):
+                return self.pool.call(Message(name, {}, places, (copy,)), parsed)
+        except (WorkerError, StorageError, InvalidInputError) as error:
             return DescribedPhoto(photo, nothing, str(error))

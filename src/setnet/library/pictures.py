@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.addresses import is_address, local_copy
 from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.creation import make_folder, write_private
 from setnet.library.paths import display_path
@@ -89,11 +90,22 @@ def open_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
 
     if photo.start is None:
         return open_photo(photo.path)
+    at = photo.best if face is None else photo.faces[face].at
+    (pixels,) = _frames(photo, [photo.start if at is None else at])
+    return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
+
+
+def _frames(photo: LibraryPhoto, times: Sequence[float]) -> list[NDArray[np.uint8]]:
     from setnet.video import frames_at
 
-    at = photo.best if face is None else photo.faces[face].at
-    (pixels,) = frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])
-    return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
+    path = os.fsdecode(photo.stored_path)
+    if not is_address(path):
+        return frames_at(path, times)
+    try:
+        with local_copy(path) as (_, copy):
+            return frames_at(f"/dev/fd/{copy}", times)
+    except StorageError as error:
+        raise PhotoError(f"{path}: {error}") from None
 
 
 def draw_face_picture(photo: LibraryPhoto, face: int) -> bytes | None:
@@ -161,11 +173,9 @@ DrawSprite = Callable[[LibraryPhoto], bytes]
 
 def draw_sprite(photo: LibraryPhoto) -> bytes:
     """Return the sprite of a shot, from its video."""
-    from setnet.video import frames_at
     from setnet.video.sprite import make_sprite, sprite_times
 
-    times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
-    return make_sprite(frames_at(os.fsdecode(photo.path), times))
+    return make_sprite(_frames(photo, sprite_times(photo.start or 0.0, photo.stop or 0.0)))
 
 
 def write_pictures(examples: Iterable[Example], folder: Path) -> int:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setnet.errors import WorkerError
+from setnet.addresses import is_address, local_copy
+from setnet.errors import InvalidInputError, StorageError, WorkerError
 from setnet.library.paths import shot_path
 from setnet.library.photo_reader import (
     PhotoResult,
@@ -63,7 +64,7 @@ def identify(task: Message) -> Message:
     """Return size, times and hash of a video file."""
     from setnet.video.boxes import taken_at
 
-    path = task.fields["path"]
+    path = _path_in(task)
     fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "taken": None, "reason": None}
     digest = b""
     try:
@@ -79,13 +80,18 @@ def identify(task: Message) -> Message:
     return Message("done", fields | {"is_known": is_known}, {"hash": as_bytes(digest)})
 
 
+def _path_in(task: Message) -> str:
+    """Return where the video is: at a path, or an open file that came with the task."""
+    return f"/dev/fd/{task.files[0]}" if task.files else str(task.fields["path"])
+
+
 def watch_part(settings: FaceSettings, task: Message) -> Message:
     """Watch a part of a video; why it cannot be is the reason in the reply."""
     from setnet.faces import load_descriptor
     from setnet.video import watch
     from setnet.video.boxes import is_av1
 
-    path, at, budget = (task.fields[name] for name in ("path", "at", "budget"))
+    path, at, budget = _path_in(task), task.fields["at"], task.fields["budget"]
     seen = reason_or(lambda: watch(path, settings, at, budget=budget))
     if isinstance(seen, str):
         reason = "its pictures are AV1, which setnet cannot decode: convert it to H.264 or H.265"
@@ -115,7 +121,7 @@ def describe_shot(settings: FaceSettings, task: Message) -> Message:
     from setnet.faces import describe_faces, load_descriptor
     from setnet.video import frames_at
 
-    path, places = task.fields["path"], task.arrays
+    path, places = _path_in(task), task.arrays
 
     def describe() -> Message:
         if video_hash(path) != places["hash"].tobytes():
@@ -156,22 +162,31 @@ class VideoReader:
     def result(self, task: PhotoTask) -> PhotoResult:
         """Return what was found in a video: its shots, or why there are none."""
         path = os.fsdecode(task.path)
-        known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         try:
-            identify = Message("identify", {"path": path}, {"known": known})
-            whole = self._pool.call(identify, lambda reply: facts_in(reply, task))
-        except WorkerError as error:
+            if not is_address(path):
+                return self._read(task, Message("", {"path": path}))
+            with local_copy(path) as (file, copy):
+                return self._read(task, Message("", files=(copy,)), size=file.size, mtime_ns=file.stamp)
+        except (WorkerError, StorageError, InvalidInputError) as error:
             return unread_result(task, error)
-        return whole if whole.reason is not None or whole.is_known else self._watch(whole, path)
 
-    def _watch(self, whole: PhotoResult, path: str) -> PhotoResult:
+    def _read(self, task: PhotoTask, video: Message, **facts: int) -> PhotoResult:
+        """Return what was found in a video that workers reach as a message says; `facts` are of its file."""
+        known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
+        identify = replace(video, name="identify", arrays={"known": known})
+        whole = self._pool.call(identify, lambda reply: replace(facts_in(reply, task), **facts))
+        return whole if whole.reason is not None or whole.is_known else self._watch(whole, video)
+
+    def _watch(self, whole: PhotoResult, video: Message) -> PhotoResult:
         """Return the shots of all parts; those before a part that failed are kept."""
         shots: list[PhotoResult] = []
         at, began, problem = 0.0, monotonic(), None
         while problem is None:
-            fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
+            fields = {**video.fields, "at": at, "budget": self._limits.seconds * _PART}
             try:
-                part = self._pool.call(Message("watch", fields), partial(self._parse, whole, at))
+                part = self._pool.call(
+                    replace(video, name="watch", fields=fields), partial(self._parse, whole, at)
+                )
             except WorkerError as error:
                 part = str(error)
             if isinstance(part, str):
