@@ -77,17 +77,25 @@ int scan_budget(const BudgetCodes *c, const Query *q, const int64_t *blocks, int
 /* The points of a width follow those of all smaller ones, each with a line for the lengths. */
 static const float *points_of(const float *points, int64_t width) { return points + 128 * (width - 1) * (width + 2); }
 
+/* Sixteen points at a time: on x86 a pass with the scores in memory takes twice as long. */
+typedef float Scores __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t Numbers __attribute__((vector_size(64)));
+
 VECTOR_CLONES static uint8_t nearest(const float *x, int64_t width, const float *points) {
-  float score[256], best = -INFINITY;
-  memcpy(score, points, sizeof score);
-  for (int64_t d = 0; d < width; d++) {
-    const float *line = points + 256 * (d + 1), value = x[d];
-    for (int k = 0; k < 256; k++) score[k] += value * line[k];
+  const Numbers lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  Scores best = (Scores){0} - INFINITY;
+  Numbers at = lanes;
+  for (int k = 0; k < 256; k += 16) {
+    Scores score = *(const Scores *)(points + k);
+    for (int64_t d = 0; d < width; d++) score += x[d] * *(const Scores *)(points + 256 * (d + 1) + k);
+    const Numbers is_nearer = score > best;
+    best = (Scores)((is_nearer & (Numbers)score) | (~is_nearer & (Numbers)best));
+    at = (is_nearer & (lanes + k)) | (~is_nearer & at);
   }
-  for (int k = 0; k < 256; k++) best = score[k] > best ? score[k] : best;
-  int found = 255;
-  for (int k = 255; k >= 0; k--) found = score[k] == best ? k : found;
-  return (uint8_t)found;
+  int found = 0;
+  for (int j = 1; j < 16; j++)
+    if (best[j] > best[found] || (best[j] == best[found] && at[j] < at[found])) found = j;
+  return (uint8_t)at[found];
 }
 
 void encode_budget(const float *rows, int64_t n, int64_t dim, const int64_t *starts, int64_t bytes, const float *points,
