@@ -1,13 +1,13 @@
-"""A collection of up to 10^8 simulated photos: built by parts, searched by searchers, some of them harmed.
+"""A collection of up to 10^8 simulated photos: built batch by batch, searched as one index and by searchers.
 
-    python benchmarks/many.py --photos 100_000_000 --bytes 128 --folder /data/many    # 20 GB of disk, hours
-    python benchmarks/many.py --photos 10_000_000 --lists                             # with vectors: also `fast`
-    python benchmarks/many.py --photos 1_000_000                                      # a trial, minutes
+    python benchmarks/many.py --photos 100_000_000 --bytes 64 --folder /data/many   # 10 GB of disk
+    python benchmarks/many.py --photos 10_000_000 --lists --folder /data/vectors    # with vectors: also `fast`
+    python benchmarks/many.py                                                       # a trial, minutes
 
-Each process builds a part of the photos, batch by batch; one that was stopped goes on. Then searchers, two of each
-part, answer queries of two and three people through proxies: undisturbed, with a frozen connection now and then, and
-with a searcher killed. Every answer must be that of the collection opened as one index. nDCG is that of a sample of
-the photos, kept in so many bytes and as floats.
+Faces are drawn with the covariances of real descriptors. A run that was stopped goes on where it was. The
+searchers, two of each part, are behind proxies: they answer undisturbed, with a frozen connection before every
+tenth query, and after one was killed, and every answer must be that of the collection opened as one index.
+Figures go to FOLDER.json, of which `benchmarks/many_page.py` makes those of the docs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import resource
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,17 +33,19 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from setnet import SetIndex
 from setnet.connect import CollectionClient
-from setnet.engine import Collection
+from setnet.engine import Collection, Mode
+from setnet.engine.results import RankedItems
 from setnet.evaluate import LFW_LIKE, ndcg
 from setnet.train import VirtualPeople
 from support.performance_page import machine
-from support.world import DIM
 from tests.support.live_server import searcher_on
 from tests.support.tcp_proxy import Proxy
 
 BATCH = 500_000  # photos in a segment
 PEOPLE = 1_000_000  # in all photos, at most
+DIM = 128
 K = 100
+SAMPLE = 200_000  # photos of which both forms are built
 Floats = NDArray[np.float32]
 
 
@@ -112,121 +116,139 @@ def build(args: argparse.Namespace) -> dict[str, Any]:
         if worker.exitcode:
             raise SystemExit("some batches were not added")
     logged = [json.loads(line) for line in args.folder.with_suffix(".jsonl").open()]
-    spent = {name: sum(one[name] for one in logged) for name in logged[0]}
-    began, cpu = time.perf_counter(), time.process_time()
-    if args.lists and Collection(args.folder).manifest.segments[0].part != (1, 1):
+    figures: dict[str, Any] = {name: sum(one[name] for one in logged) for name in logged[0]}
+    figures["most memory"] = max(one["most memory"] for one in logged)
+    compacted = args.folder.with_suffix(".compacted")
+    if args.lists and not compacted.exists():
+        began, cpu = time.perf_counter(), time.process_time()
         Collection(args.folder).compact(lists=True, keep=0)
-    compacting = f"{time.process_time() - cpu:.0f} / {time.perf_counter() - began:.0f} s"
+        spent = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - began}
+        compacted.write_text(json.dumps(spent))
     with SetIndex.open(args.folder) as index:
         stats = index.stats()
-    return {
-        "photos": stats.items, "faces": stats.elements, "segments": stats.segments,
-        "drawing descriptors, processor": f"{spent['drawing']:.0f} s",
-        "adding, processor": f"{spent['adding']:.0f} s",
-        "drawing and adding, wall": f"{spent['wall'] / args.processes:.0f} s",
-        "most memory of a writer": f"{max(one['most memory'] for one in logged) / 1e9:.1f} GB",
-        **({"compacting with lists, processor / wall": compacting} if args.lists else {}),
-        "GB": round(stats.bytes / 1e9, 2), "bytes per photo": round(stats.bytes_per_item),
+    compacting = json.loads(compacted.read_text()) if args.lists else {}
+    return figures | {
+        "compacting": compacting, "segments": stats.segments, "bytes": stats.bytes, "budget": args.bytes
     }  # fmt: skip
 
 
-def queries(photos: int, how_many: int) -> list[tuple[Floats, NDArray[np.int64]]]:
-    """Return new faces of two or three people who are together in some photo, and who they are."""
-    counts, who, _ = who_is_in(0, min(BATCH, photos))
-    starts, rng, known = np.cumsum(counts) - counts, np.random.default_rng(3), centres()
-    asked = []
-    for i in range(how_many):
-        size = 2 + i % 2
-        photo = rng.choice(np.flatnonzero(counts >= size))
-        named = who[starts[photo] : starts[photo] + size]
-        asked.append((faces(rng, known[named]), named))
-    return asked
-
-
-def memory(process: subprocess.Popen[str]) -> str:
-    """Return how much a process holds beside mapped files, and with these."""
-    text = Path(f"/proc/{process.pid}/status").read_text()
+def memory(pid: int | str) -> dict[str, int]:
+    """Return the bytes that a process holds beside mapped files, and with these."""
+    text = Path(f"/proc/{pid}/status").read_text()
     kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines() if " kB" in line}
-    return f"{kilobytes['RssAnon'] / 1e6:.2f} / {kilobytes['VmRSS'] / 1e6:.2f} GB"
+    return {"anonymous": kilobytes["RssAnon"] * 1024, "with files": kilobytes["VmRSS"] * 1024}
 
 
-def timed(client: CollectionClient, asked: list[Any], mode: Any, harm: Any = None) -> tuple[str, list[Any]]:
-    """Return p50 and p99 of searches in milliseconds, and their hits."""
-    took, found = [], []
-    for i, (query, _) in enumerate(asked):
-        if harm is not None and i % 10 == 0:
-            harm(i // 10)
-        began = time.perf_counter()
-        found.append(client.search(query, K, mode))
-        took.append((time.perf_counter() - began) * 1000)
-    return f"{np.percentile(took, 50):.1f} / {np.percentile(took, 99):.1f} ms", found
+def forget_files(folder: Path) -> None:
+    """Let the system drop a collection's files from memory, if no process has them open."""
+    for file in (folder / "segments").iterdir():
+        with file.open("rb") as opened:
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def search(args: argparse.Namespace) -> dict[str, Any]:
-    asked, figures = queries(args.photos, args.queries), dict[str, Any]()
-    modes = ["exact", "fast"] if args.lists else ["exact"]
+Search = Callable[[Floats], RankedItems]
+
+
+def timed(
+    search: Search, asked: Sequence[Floats], before: Callable[[int], None] = lambda _: None
+) -> tuple[dict[str, list[float]], list[RankedItems]]:
+    """Return the times of searches in milliseconds, and their hits; ``before`` each is called with its number."""
+    found, times = [], dict[str, list[float]](wall=[], cpu=[])
+    for number, query in enumerate(asked):
+        before(number)
+        began, cpu = time.perf_counter(), time.process_time()
+        found.append(search(query))
+        times["wall"].append((time.perf_counter() - began) * 1000)
+        times["cpu"].append((time.process_time() - cpu) * 1000)
+    return times, found
+
+
+def modes_of(args: argparse.Namespace) -> list[Mode]:
+    return ["exact", "fast"] if args.lists else ["exact"]
+
+
+def search_alone(args: argparse.Namespace) -> dict[str, Any]:
+    """Search the collection as one index in this process: after its files left the memory, and again."""
+    asked, figures = World(args.photos).queries(args.queries), dict[str, Any]()
+    for mode in modes_of(args):
+        cold = dict[str, list[float]](wall=[], cpu=[])
+        for query in asked[:3]:
+            forget_files(args.folder)
+            with SetIndex.open(args.folder) as index:
+                for kind, values in timed(partial(index.search, k=K, mode=mode), [query])[0].items():
+                    cold[kind] += values
+        with SetIndex.open(args.folder) as index:
+            search = partial(index.search, k=K, mode=mode)
+            timed(search, asked[:2])
+            figures[mode] = {"cold": cold, "warm": timed(search, asked)[0]}
+    return figures | {"memory": memory("self")}
+
+
+def search_apart(args: argparse.Namespace) -> dict[str, Any]:
+    """Ask searchers through proxies: undisturbed, with frozen connections, and after one was killed."""
+    asked, figures = World(args.photos).queries(args.queries), dict[str, Any]()
     with ExitStack() as stack:
-        parts = [f"{i % args.parts + 1}/{args.parts}" for i in range(2 * args.parts)]
+        parts = [f"{i % args.parts + 1}/{args.parts}" for i in range(args.copies * args.parts)]
         running = [stack.enter_context(searcher_on(args.folder, part)) for part in parts]
         proxies = [stack.enter_context(Proxy(one.url)) for one in running]
         client = stack.enter_context(CollectionClient([proxy.url for proxy in proxies], timeout=300))
         index = stack.enter_context(SetIndex.open(args.folder))
-        began = time.perf_counter()
-        client.search(asked[0][0], K)
-        figures["first search, s"] = round(time.perf_counter() - began, 2)
-        for mode in modes:
-            timed(client, asked, mode)  # reads the files into memory, as far as they fit
-            figures[f"{mode}, p50 / p99"], found = timed(client, asked, mode)
-            for (query, _), hits in list(zip(asked, found, strict=True))[:20]:
-                if hits != index.search(query, K, mode):
-                    raise SystemExit("the searchers answer something else than one index")
 
-            def freeze(turn: int) -> None:
-                proxies[turn % len(proxies)].freeze()
+        def freeze(number: int) -> None:
+            if number % 10 == 5:
+                proxies[number // 10 % len(proxies)].freeze()
 
-            figures[f"{mode}, a connection frozen before every tenth"], again = timed(
-                client, asked, mode, freeze
-            )
+        for mode in modes_of(args):
+            search = partial(client.search, k=K, mode=mode)
+            timed(search, asked[:5])
+            calm, found = timed(search, asked)
+            if found[:20] != [index.search(query, K, mode) for query in asked[:20]]:
+                raise SystemExit("the searchers answer something else than one index")
+            frozen, again = timed(search, asked, freeze)
             if again != found:
                 raise SystemExit("frozen connections change answers")
-        figures["memory of a searcher, beside mapped files / with them"] = memory(running[0].process)
-        running[0].process.kill()
-        figures["exact, a searcher killed"], again = timed(client, asked, "exact")
-        if again != timed(client, asked, "exact")[1]:
-            raise SystemExit("a killed searcher changes answers")
-    return figures
+            figures[mode] = {"calm": calm["wall"], "frozen": frozen["wall"]}
+        figures["memory"] = memory(running[0].process.pid)
+        if args.copies > 1:
+            running[0].process.kill()
+            killed, again = timed(search, asked)
+            if again != found:
+                raise SystemExit("a killed searcher changes answers")
+            figures[mode]["killed"] = killed["wall"]
+    return figures | {"parts": args.parts, "copies": args.copies}
 
 
 def quality(args: argparse.Namespace) -> dict[str, Any]:
-    """Return nDCG@10 of a sample as it is stored, and as floats."""
-    size = min(SAMPLE, args.photos)
-    counts, who, rng = who_is_in(0, size)
-    rows, starts = faces(rng, centres()[who]), np.cumsum(counts) - counts
-    found = {}
-    for name, options in {"as stored": options_of(args), "floats": {"head": "none"}}.items():
-        collection = Collection.create(
-            args.folder.with_name(f"{args.folder.name}-{name.split()[0]}"), DIM, **options
-        )
-        if not collection.manifest.segments:
-            collection.add([str(i) for i in range(size)], rows, counts)
-        owner, shares = np.repeat(np.arange(size), counts), []
-        picked = np.random.default_rng(4).choice(np.flatnonzero(counts >= 3), args.queries, replace=False)
-        with SetIndex.open(collection.address) as index:
-            for photo in picked.tolist():
-                named = who[starts[photo] : starts[photo] + 3]
-                query = faces(np.random.default_rng(photo), centres_of(named))
-                relevance = np.bincount(owner[np.isin(who, named)], minlength=size)
-                hits = np.array([int(name) for name in index.search(query, 10).ids])
-                best = -np.sort(-relevance)[:100]
-                shares.append(np.mean(ndcg(relevance[hits][None], best[None], 10)))
-        found[f"nDCG@10, {name}"] = round(float(np.mean(shares)), 2)
-    return found
+    """Return nDCG@10 of a sample of photos, kept in so many bytes and as floats, for three people asked for."""
+    figures, sizes = dict[str, Any](), (args.bytes, 0) if args.bytes else ()
+    for difficulty in (1.0, 1.7) if args.bytes else ():
+        world = World(min(SAMPLE, args.photos), difficulty)
+        counts, who = world.batch(0)
+        rows, starts = world.faces([5], who), np.cumsum(counts) - counts
+        owner = np.repeat(np.arange(len(counts)), counts)
+        picked = np.random.default_rng(4).choice(np.flatnonzero(counts >= 3), 200, replace=False)
+        for size in sizes:
+            options: dict[str, Any] = {"bytes_per_item": size} if size else {"head": "none"}
+            shares = []
+            with TemporaryDirectory() as folder, SetIndex.create(f"{folder}/sample", DIM, **options) as index:
+                index.add([str(i) for i in range(len(counts))], rows, counts)
+                for photo in picked.tolist():
+                    named = who[starts[photo] : starts[photo] + 3]
+                    relevance = np.zeros(len(counts), np.int64)
+                    for person in np.unique(named):
+                        relevance[np.unique(owner[who == person])] += 1
+                    hits = np.array(
+                        [int(name) for name in index.search(world.faces([6, photo], named), 10).ids]
+                    )
+                    best = -np.sort(-relevance)[:100]
+                    shares.append(np.mean(ndcg(relevance[hits][None], best[None], 10)))
+            figures[f"difficulty {difficulty:g}, {f'{size} bytes' if size else 'floats'}"] = float(
+                np.mean(shares)
+            )
+    return figures
 
 
-def centres_of(named: NDArray[np.int64], _kept: list[Floats] = []) -> Floats:  # noqa: B006
-    if not _kept:
-        _kept.append(centres())
-    return _kept[0][named]
+STAGES = {"build": build, "alone": search_alone, "apart": search_apart, "quality": quality}
 
 
 def main() -> None:
@@ -237,18 +259,18 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=0, help="budget codes of so many bytes, without vectors")
     parser.add_argument("--lists", action="store_true", help="inverted lists, and `fast`")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/many"))
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=1, help="that build")
     parser.add_argument("--queries", type=int, default=100)
-    parser.add_argument("--parts", type=int, default=2, help="each has two searchers")
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--parts", type=int, default=2)
+    parser.add_argument("--copies", type=int, default=2, help="searchers of each part")
+    parser.add_argument("--only", nargs="+", choices=STAGES, default=list(STAGES))
     args = parser.parse_args()
-    figures = {"machine": machine()}
-    for stage in (build, search, quality):
-        for name, value in stage(args).items():
-            figures[name] = value
-            print(f"{name:60} {value}", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    kept = args.folder.with_suffix(".json")
+    figures = json.loads(kept.read_text()) if kept.exists() else {}
+    for stage in args.only:
+        figures[stage] = STAGES[stage](args) | {"machine": machine()}
+        print(stage, json.dumps(figures[stage]), flush=True)
+        kept.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":
