@@ -68,8 +68,9 @@ def test_photos_in_an_archive_are_followed(
         assert library.check() == []
 
 
+@pytest.mark.usefixtures("_people")
 def test_videos_in_an_archive_are_read_from_a_copy_that_nobody_sees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _people: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
@@ -101,9 +102,8 @@ def test_videos_in_an_archive_are_read_from_a_copy_that_nobody_sees(
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 
-def test_a_video_without_room_for_a_copy_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _people: None
-) -> None:
+@pytest.mark.usefixtures("_people")
+def test_a_video_without_room_for_a_copy_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_clip(tmp_path / "party.mp4", [Scene(("P001",))])
     archive(tmp_path / "p.zip", {"party.mp4": tmp_path / "party.mp4"})
     monkeypatch.setattr("setnet.addresses._LARGEST_COPY", 100)
