@@ -7,7 +7,7 @@
 Faces are drawn with the covariances of real descriptors. A run that was stopped goes on where it was. The
 searchers, two of each part, are behind proxies: they answer undisturbed, with a frozen connection before every
 tenth query, and after one was killed, and every answer must be that of the collection opened as one index.
-Figures go to FOLDER.json, of which `benchmarks/many_page.py` makes those of the docs.
+Figures go to FOLDER.json; `--page FOLDER.json` makes the tables of the docs of those of one run or several.
 """
 
 from __future__ import annotations
@@ -248,6 +248,88 @@ def quality(args: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
+def spread(times: Sequence[float]) -> str:
+    return f"{np.median(times) / 1000:.2g} / {np.percentile(times, 99) / 1000:.2g} s"
+
+
+def rows_of(run: dict[str, Any]) -> dict[str, str]:
+    """Return what the table says of a run."""
+    build, alone, apart = run["build"], run["alone"], run["apart"]
+    rows = {
+        "photos, faces": f"{build['photos']:,}, {build['faces']:,}",
+        "on disk": f"{build['bytes'] / 1e9:.1f} GB, {build['bytes'] / build['photos']:.0f} bytes per photo",
+        "adding, processor": f"{build['adding']:,.0f} s (and {build['drawing']:,.0f} s to draw the faces)",
+        "memory of the writer, at most": f"{build['most memory'] / 1e9:.1f} GB",
+        "inverted lists, processor": f"{build['compacting']['cpu']:,.0f} s" if build["compacting"] else "",
+    }
+    for mode in ("exact", "fast"):
+        if mode in alone:
+            cold, warm, apart_times = alone[mode]["cold"], alone[mode]["warm"], apart[mode]
+            rows |= {
+                f"`{mode}`, processor, p50 / p99": spread(warm["cpu"]),
+                f"`{mode}`, wall, p50 / p99": spread(warm["wall"]),
+                f"`{mode}`, files not in memory, processor": spread(cold["cpu"]),
+                f"`{mode}`, files not in memory, wall": spread(cold["wall"]),
+                f"`{mode}`, searchers, wall": spread(apart_times["calm"]),
+                f"`{mode}`, one of ten connections frozen": spread(apart_times["frozen"]),
+                f"`{mode}`, a searcher killed": spread(apart_times.get("killed", ()))
+                if "killed" in apart_times
+                else "",
+            }
+    rows["searchers, parts x copies"] = f"{apart['parts']} x {apart['copies']}"
+    rows["memory of one index / of a searcher, beside mapped files"] = (
+        f"{alone['memory']['anonymous'] / 1e9:.2f} / {apart['memory']['anonymous'] / 1e9:.2f} GB"
+    )
+    for name, share in run.get("quality", {}).items():
+        if name != "machine":
+            rows[f"nDCG@10 of {SAMPLE:,} photos, {name}"] = f"{share:.1f}"
+    return rows
+
+
+def write_page(files: Sequence[Path]) -> None:
+    """Write the tables of the docs by the figures of some runs, the one for the billion first."""
+    runs = [json.loads(file.read_text()) for file in files]
+    every = [rows_of(run) for run in runs]
+    names = list(dict.fromkeys(name for rows in every for name, value in rows.items() if value))
+    kinds = [
+        f"{run['build']['budget']} bytes a photo" if run["build"]["budget"] else "vectors" for run in runs
+    ]
+    made = "Made by `python benchmarks/many.py`"
+    figures = {
+        "title": "Many photos",
+        "made_by": f"{made} on {runs[0]['build']['machine']}, beside other work: processor times compare.",
+        "remarks": [],
+        "tables": [{
+            "title": "Many photos", "columns": ["", *kinds],
+            "rows": [[name, *(rows.get(name, "") for rows in every)] for name in names],
+        }],
+    }  # fmt: skip
+    build, alone, photos = runs[0]["build"], runs[0]["alone"], runs[0]["build"]["photos"]
+
+    def scaled(what: str, amount: float, form: Callable[[float], str]) -> list[str]:
+        return [what, form(amount), form(amount / photos * 1e9)]
+
+    gigabytes, hours, seconds = "{:,.0f} GB".format, lambda s: f"{s / 3600:.1f} h", "{:,.1f} s".format
+    billion = {
+        "title": "A billion photos, on paper",
+        "made_by": f"{made}; the column of a billion is the measured one times {1e9 / photos:g}.",
+        "remarks": [],
+        "tables": [{
+            "title": "A billion photos, on paper",
+            "columns": ["what", f"{photos:,}, measured", "a billion"],
+            "rows": [
+                scaled("disk", build["bytes"] / 1e9, gigabytes),
+                scaled("codes that `exact` reads", build["budget"] * photos / 1e9, gigabytes),
+                scaled("adding, one core", build["adding"], hours),
+                scaled("`exact` for two or three people, all cores together", float(np.median(alone["exact"]["warm"]["cpu"])) / 1000, seconds),
+            ],
+        }],
+    }  # fmt: skip
+    for name, found in {"many-photos": figures, "billion": billion}.items():
+        place = Path(__file__).parents[1] / f"docs/results/{name}.json"
+        place.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
 STAGES = {"build": build, "alone": search_alone, "apart": search_apart, "quality": quality}
 
 
@@ -264,7 +346,11 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=2)
     parser.add_argument("--copies", type=int, default=2, help="searchers of each part")
     parser.add_argument("--only", nargs="+", choices=STAGES, default=list(STAGES))
+    parser.add_argument("--page", type=Path, nargs="+", metavar="FOLDER.json", help="write docs/results")
     args = parser.parse_args()
+    if args.page:
+        write_page(args.page)
+        return
     kept = args.folder.with_suffix(".json")
     figures = json.loads(kept.read_text()) if kept.exists() else {}
     for stage in args.only:
