@@ -53,9 +53,9 @@ def test_a_later_answer_counts_and_taking_it_back_restores_the_earlier_one(run: 
     queue = AnnotationQueue(run)
     queue.answer(0, Answer("unknown"))
     queue.answer(0, Answer("name", name_of(1)))
-    assert [str(each.answer) for each in AnnotationQueue(run).log.current().values()] == [name_of(1)]
+    assert [str(answer) for answer in AnnotationQueue(run).log.current().values()] == [name_of(1)]
     assert queue.undo() == 0
-    assert [str(each.answer) for each in AnnotationQueue(run).log.current().values()] == ["unknown"]
+    assert [str(answer) for answer in AnnotationQueue(run).log.current().values()] == ["unknown"]
     assert queue.next() == 1
 
 

@@ -77,9 +77,9 @@ def test_videos_in_an_archive_are_read_from_a_copy_that_nobody_sees(
     seen = list[list[Path]]()
     read = VideoReader._read
 
-    def reading(self: VideoReader, *given: Any, **facts: Any) -> Any:
+    def reading(self: VideoReader, *given: Any) -> Any:
         seen.append([*(tmp_path / "temporary").iterdir()])
-        return read(self, *given, **facts)
+        return read(self, *given)
 
     monkeypatch.setattr(VideoReader, "_read", reading)
     write_clip(tmp_path / "party.mp4", [Scene(("P001", "P003"))])

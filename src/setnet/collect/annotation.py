@@ -48,6 +48,11 @@ class Question:
     best: tuple[NamedScore, ...]
     rule: str
 
+    @property
+    def face(self) -> Face:
+        """What an answer is about."""
+        return self.photo, self.number, self.box
+
     def to_dict(self) -> dict[str, Any]:
         """Return the question as values that JSON can hold."""
         made = asdict(self)
@@ -92,14 +97,7 @@ class Answer:
         return self.name or self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """An answer with the face that it is about; the box tells faces apart that other settings found."""
-
-    photo: str
-    face: int
-    box: tuple[float, ...]
-    answer: Answer
+Face = tuple[str, int, tuple[float, ...]]  # photo, number and box, as other settings find other faces
 
 
 class AnswerLog:
@@ -111,7 +109,7 @@ class AnswerLog:
 
     def __init__(self, run: CollectRun) -> None:
         self.path = run.path / _LOG
-        self.standing: list[StoredAnswer] = []
+        self.standing: list[tuple[Face, Answer]] = []
         with storage_errors(self.path):
             lines = self.path.read_bytes().splitlines(keepends=True) if self.path.is_file() else []
             if lines and not lines[-1].endswith(b"\n"):
@@ -130,25 +128,25 @@ class AnswerLog:
         if "undo" in row:
             self.standing.pop()
             return
-        answer = Answer(row["answer"], row.get("name"))
-        self.standing.append(StoredAnswer(row["photo"], row["face"], tuple(row["box"]), answer))
+        face = row["photo"], row["face"], tuple(row["box"])
+        self.standing.append((face, Answer(row["answer"], row.get("name"))))
 
-    def current(self) -> dict[tuple[str, int], StoredAnswer]:
+    def current(self) -> dict[Face, Answer]:
         """Return the latest answer about each face that was not taken back."""
-        return {(each.photo, each.face): each for each in self.standing}
+        return dict(self.standing)
 
-    def add(self, question: Question, answer: Answer) -> None:
+    def add(self, face: Face, answer: Answer) -> None:
         """Store an answer."""
-        face = {"photo": question.photo, "face": question.number, "box": list(question.box)}
-        self._append(face | {"answer": answer.kind, "name": answer.name})
+        photo, number, box = face
+        self._append({"photo": photo, "face": number, "box": box, "answer": answer.kind, "name": answer.name})
 
-    def undo(self) -> StoredAnswer | None:
-        """Take back the latest answer that is not taken back; return it."""
+    def undo(self) -> Face | None:
+        """Take back the latest answer that is not taken back; return what it was about."""
         if not self.standing:
             return None
-        latest = self.standing[-1]
+        face, _ = self.standing[-1]
         self._append({"undo": True})
-        return latest
+        return face
 
     def _append(self, row: dict[str, Any]) -> None:
         row = {"time": datetime.now(UTC).isoformat(timespec="seconds")} | row
@@ -184,21 +182,16 @@ class AnnotationQueue:
         self.questions = questions(run)
         self.names = tuple(known_names(run))
         self.log = AnswerLog(run)
-        self._numbers = {(each.photo, each.number): number for number, each in enumerate(self.questions)}
+        self._numbers = {each.face: number for number, each in enumerate(self.questions)}
         self._count()
 
     def _count(self) -> None:
         """Note which questions are answered: their own way, or by an answer that drops their photo."""
-        answers = [a for key, a in self.log.current().items() if self._is_about_question(key, a)]
-        dropped = {each.photo for each in answers if each.answer.kind == DROP}
-        faces = {(each.photo, each.face) for each in answers}
+        answers = {face: answer for face, answer in self.log.current().items() if face in self._numbers}
+        dropped = {face[0] for face, answer in answers.items() if answer.kind == DROP}
         self._answered = {
-            number for key, number in self._numbers.items() if key in faces or key[0] in dropped
+            number for face, number in self._numbers.items() if face in answers or face[0] in dropped
         }
-
-    def _is_about_question(self, key: tuple[str, int], answer: StoredAnswer) -> bool:
-        number = self._numbers.get(key)  # else about a face that was found by other settings
-        return number is not None and self.questions[number].box == answer.box
 
     def next(self) -> int | None:
         """Return the number of the next question; None when nothing is left."""
@@ -210,14 +203,14 @@ class AnnotationQueue:
             raise InvalidInputError(f"no question {number}: there are {len(self.questions)}")
         if answer.kind == NAME and answer.name not in self.names:
             raise InvalidInputError(f"{answer.name!r} is not in the list of names")
-        self.log.add(self.questions[number], answer)
+        self.log.add(self.questions[number].face, answer)
         self._count()
 
     def undo(self) -> int | None:
         """Take back the latest answer; return the number of its question, which is asked again."""
-        taken = self.log.undo()
+        face = self.log.undo()
         self._count()
-        return None if taken is None else self._numbers.get((taken.photo, taken.face))
+        return None if face is None else self._numbers.get(face)
 
     def state(self) -> QueueState:
         """Return how far the queue is."""

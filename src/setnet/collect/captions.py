@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from setnet.collect.run import CollectRun, Row, Work
+from setnet.connect.xmp import names_in_xmp
 from setnet.errors import SetNetError
 from setnet.library.folder_scan import FolderScan
 from setnet.sandbox import Message, Service, Tasks, WorkerPool, unordered_map
@@ -30,8 +29,6 @@ _LONGEST_CAPTION = 20_000
 _FORMATS = ["JPEG", "MPO", "PNG", "TIFF", "WEBP"]
 _EXIF_DESCRIPTION = 0x010E
 _IPTC = ((2, 5), (2, 105), (2, 120), (2, 25))  # title, headline, caption, keywords
-_XMP = ("title", "description", "Headline", "PersonInImage")
-_ENTITY = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def caption_rows(run: CollectRun, work: Work) -> Iterator[Row]:
@@ -147,16 +144,9 @@ def _read_iptc(image: Image) -> Iterator[str]:
 
 
 def _read_xmp(image: Image) -> Iterator[str]:
-    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or ""
-    text = packet.decode("utf-8", "ignore") if isinstance(packet, bytes) else str(packet)
-    if not text or _ENTITY.search(text):  # entities can be made to grow without end; XMP has none
-        return
-    root = ElementTree.fromstring(text.strip("\0 \n"))  # noqa: S314
-    for element in root.iter():
-        for name in (element.tag, *element.attrib):
-            if name.rpartition("}")[2] in _XMP:
-                texts = element.itertext() if name == element.tag else iter([element.attrib[name]])
-                yield "; ".join(clean for part in texts if (clean := part.strip()))
+    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
+    found = names_in_xmp(packet if isinstance(packet, bytes) else str(packet).encode())
+    yield from (*found.texts, "; ".join(found.names))
 
 
 def _decode(value: Any) -> str:

@@ -53,7 +53,7 @@ class FaceClassifier:
         The logit of a name is the sharpness times the mean similarity to its portraits. Such a mean
         does not grow with the number of portraits, as the similarity to their renormalised mean would.
         """
-        sharpness, nobody = fit_softmax(portrait_trials(gallery), strangers)
+        sharpness, nobody = fit_softmax(*portrait_trials(gallery), strangers)
         means = np.stack([rows.mean(axis=0) for rows in gallery.values()]).astype(np.float32)
         return cls(tuple(gallery), np.float32(sharpness) * means, nobody)
 
@@ -118,25 +118,12 @@ def label_rows(run: CollectRun, _: Work) -> Iterator[Row]:
         yield made
 
 
-@dataclass(frozen=True, eq=False)
-class PortraitTrials:
-    """Similarities of portraits to all people, each portrait left out of its own person's."""
+def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> tuple[Doubles, NDArray[np.int64]]:
+    """Return mean similarities of portraits to all people, (trials, people), and whose portrait each is.
 
-    similarities: Doubles  # (trials, people): mean similarity to each person's portraits
-    own: NDArray[np.int64]  # whose portrait each is
-
-    def __len__(self) -> int:
-        return len(self.own)
-
-    def as_strangers(self) -> Doubles:
-        """Return the similarities with everybody's own name out of the list."""
-        masked = self.similarities.copy()
-        masked[np.arange(len(self.own)), self.own] = -np.inf
-        return masked
-
-
-def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> PortraitTrials:
-    """Return the trials of people with two portraits or more, a random part of them where there are many."""
+    Each is left out of its own person's. The portraits are those of people with two or more, a random part
+    of them where there are many.
+    """
     rows = list(gallery.values())
     means = np.stack([own.mean(axis=0, dtype=np.float64) for own in rows])
     places = [(person, k) for person, own in enumerate(rows) if len(own) > 1 for k in range(len(own))]
@@ -144,7 +131,7 @@ def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> PortraitTri
         chosen = np.random.default_rng(seed).choice(len(places), _MAX_TRIALS, replace=False)
         places = [places[i] for i in np.sort(chosen).tolist()]
     if not places:
-        return PortraitTrials(np.empty((0, len(rows))), np.empty(0, np.int64))
+        return np.empty((0, len(rows))), np.empty(0, np.int64)
     faces = np.stack([rows[person][k] for person, k in places]).astype(np.float64)
     own = np.array([person for person, _ in places])
     similarities = faces @ means.T
@@ -152,28 +139,29 @@ def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> PortraitTri
     at = np.arange(len(own)), own
     itself = np.einsum("ij,ij->i", faces, faces)
     similarities[at] = (similarities[at] * sizes - itself) / (sizes - 1)
-    return PortraitTrials(similarities, own)
+    return similarities, own
 
 
-def fit_softmax(trials: PortraitTrials, strangers: float) -> tuple[float, float]:
+def fit_softmax(similarities: Doubles, own: NDArray[np.int64], strangers: float) -> tuple[float, float]:
     """Return sharpness and the logit of nobody that make the portraits' own names and strangers likeliest.
 
-    `strangers` is their share among the faces to be labelled.
+    `similarities` and `own` are those of `portrait_trials`, `strangers` their share among the faces to label.
     """
-    if not len(trials):
+    if not len(own):
         return SHARPNESS, round(SHARPNESS * MIDDLE, 3)
     try:
         from scipy.optimize import minimize
     except ModuleNotFoundError:
         raise MissingExtraError("calibrating a collection", "scipy", "evaluate") from None
-    others = trials.as_strangers()
-    at = np.arange(len(trials)), trials.own
+    at = np.arange(len(own)), own
+    others = similarities.copy()  # as if nobody's own name were in the list
+    others[at] = -np.inf
     expected = np.array([np.log(SHARPNESS), MIDDLE])
 
     def loss(parameters: Doubles) -> float:
         sharpness = float(np.exp(parameters[0]))
         nobody = sharpness * float(parameters[1])
-        right = softmax(sharpness * trials.similarities, nobody)[at]
+        right = softmax(sharpness * similarities, nobody)[at]
         known = softmax(sharpness * others, nobody).sum(axis=1)
         likely = (1 - strangers) * np.log(right + _TINY).sum() + strangers * np.log(1 - known + _TINY).sum()
         return float((((parameters - expected) / _SPREAD) ** 2).sum() / 2 - likely)

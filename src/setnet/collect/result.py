@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from setnet.collect import dataset as files
-from setnet.collect.annotation import DROP, AnswerLog, StoredAnswer
+from setnet.collect.annotation import DROP, Answer, AnswerLog
 from setnet.collect.classifier import FaceClassifier, photos_with_faces
 from setnet.collect.dataset import DISTRACTOR, SPLITS, together_queries
 from setnet.collect.faces import gallery
@@ -38,22 +38,20 @@ def final_rows(run: CollectRun, unanswered: str = AS_UNKNOWN) -> Iterator[Row]:
     answers = AnswerLog(run).current()
     for row in run.manifest("labels").rows():
         for number, face in enumerate(row["faces"] if row["kept"] else (), 1):
-            given = answers.get((row["photo"], number))
-            is_same = given is not None and list(given.box) == face["box"]
-            reason = _settle(face, given if is_same else None, unanswered)
+            reason = _settle(face, answers.get((row["photo"], number, tuple(face["box"]))), unanswered)
             if reason and row["kept"]:
                 row |= {"kept": False, "reason": reason, "detail": f"face {number}"}
         yield row
 
 
-def _settle(face: dict[str, Any], given: StoredAnswer | None, unanswered: str) -> str | None:
+def _settle(face: dict[str, Any], given: Answer | None, unanswered: str) -> str | None:
     """Put the name that counts into a face; return why its photo is dropped, if it is."""
     face["by"] = "rule"
     if face["outcome"] != Outcome.ASK:
         return None
     if given is not None:
-        face |= {"name": given.answer.name, "by": "person"}
-        return "dropped by a person" if given.answer.kind == DROP else None
+        face |= {"name": given.name, "by": "person"}
+        return "dropped by a person" if given.kind == DROP else None
     face |= {"name": None, "by": "nobody"}
     return "unanswered" if unanswered == DROP_PHOTO else None
 

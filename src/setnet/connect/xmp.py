@@ -201,6 +201,7 @@ def _microsoft(root: Element) -> Iterator[RegionList]:
 
 
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_TEXTS = (f"{_DC}title", f"{_DC}description", "{http://ns.adobe.com/photoshop/1.0/}Headline")
 _PERSON_IN_IMAGE = "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage"
 _HIERARCHIES = {
     "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject": "|",
@@ -223,7 +224,7 @@ def names_in_xmp(data: bytes) -> PhotoNames:
                 above, _, name = _text(item).rpartition(separator)
                 if above.rpartition(separator)[2].casefold() in _PEOPLE_TAGS:
                     found.names.append(name)
-        found.texts += [_text(fields.get(f"{_DC}{field}")) for field in ("title", "description")]
+        found.texts += [_text(fields.get(name)) for name in _TEXTS]
         found.texts += [_text(item) for item in _items(fields.get(f"{_DC}subject"))]
         for item in _items(
             _properties(fields.get(f"{_MICROSOFT}RegionInfo")).get(f"{_MICROSOFT_REGIONS}Regions")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setnet.addresses import is_address, local_copy
+from setnet.addresses import AddressedFile, is_address, local_copy
 from setnet.errors import InvalidInputError, StorageError, WorkerError
 from setnet.library.paths import shot_path
 from setnet.library.photo_reader import (
@@ -166,15 +166,17 @@ class VideoReader:
             if not is_address(path):
                 return self._read(task, Message("", {"path": path}))
             with local_copy(path) as (file, copy):
-                return self._read(task, Message("", files=(copy,)), size=file.size, mtime_ns=file.stamp)
+                return self._read(task, Message("", files=(copy,)), file)
         except (WorkerError, StorageError, InvalidInputError) as error:
             return unread_result(task, error)
 
-    def _read(self, task: PhotoTask, video: Message, **facts: int) -> PhotoResult:
-        """Return what was found in a video that workers reach as a message says; `facts` are of its file."""
+    def _read(self, task: PhotoTask, video: Message, file: AddressedFile | None = None) -> PhotoResult:
+        """Return what was found in a video that workers reach as a message says; `file` is that of a copy."""
         known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         identify = replace(video, name="identify", arrays={"known": known})
-        whole = self._pool.call(identify, lambda reply: replace(facts_in(reply, task), **facts))
+        whole = self._pool.call(identify, lambda reply: facts_in(reply, task))
+        if file is not None:
+            whole = replace(whole, size=file.size, mtime_ns=file.stamp)
         return whole if whole.reason is not None or whole.is_known else self._watch(whole, video)
 
     def _watch(self, whole: PhotoResult, video: Message) -> PhotoResult:
