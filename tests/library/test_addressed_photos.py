@@ -49,6 +49,10 @@ def test_photos_in_an_archive_are_followed(
         assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
         with open_inside(library, pair).file as file:
             assert file.read() == one.read_bytes()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("setnet.web.files._LARGEST_FETCHED", 100)
+            with pytest.raises(Problem, match="it is not fetched"):
+                open_inside(library, pair)
         with pytest.raises(Problem, match="outside the indexed folders"):
             open_inside(Library.create(tmp_path / "other"), pair)
         hits = library.search(

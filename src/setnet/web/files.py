@@ -115,6 +115,10 @@ def _fetch(address: str) -> OpenedFile:
         _, data = read_address(address, _LARGEST_FETCHED)
     except SetNetError as error:
         raise Problem(404, f"the photo {error}") from None
+    if len(data) > _LARGEST_FETCHED:
+        raise Problem(
+            404, f"larger than {_LARGEST_FETCHED >> 20} MB, and not on this machine: it is not fetched"
+        )
     file = FileIO(os.memfd_create("photo"), "r+")
     file.write(data)
     file.seek(0)
