@@ -253,33 +253,37 @@ def spread(times: Sequence[float]) -> str:
 
 
 def rows_of(run: dict[str, Any]) -> dict[str, str]:
-    """Return what the table says of a run."""
-    build, alone, apart = run["build"], run["alone"], run["apart"]
+    """Return what the table says of a run, of the stages that it has."""
+    build, alone, apart = run["build"], run.get("alone", {}), run.get("apart", {})
     rows = {
         "photos, faces": f"{build['photos']:,}, {build['faces']:,}",
         "on disk": f"{build['bytes'] / 1e9:.1f} GB, {build['bytes'] / build['photos']:.0f} bytes per photo",
         "adding, processor": f"{build['adding']:,.0f} s (and {build['drawing']:,.0f} s to draw the faces)",
         "memory of the writer, at most": f"{build['most memory'] / 1e9:.1f} GB",
-        "inverted lists, processor": f"{build['compacting']['cpu']:,.0f} s" if build["compacting"] else "",
     }
+    if build["compacting"]:
+        rows["inverted lists, processor"] = f"{build['compacting']['cpu']:,.0f} s"
     for mode in ("exact", "fast"):
+        times = {}
         if mode in alone:
-            cold, warm, apart_times = alone[mode]["cold"], alone[mode]["warm"], apart[mode]
-            rows |= {
-                f"`{mode}`, processor, p50 / p99": spread(warm["cpu"]),
-                f"`{mode}`, wall, p50 / p99": spread(warm["wall"]),
-                f"`{mode}`, files not in memory, processor": spread(cold["cpu"]),
-                f"`{mode}`, files not in memory, wall": spread(cold["wall"]),
-                f"`{mode}`, searchers, wall": spread(apart_times["calm"]),
-                f"`{mode}`, one of ten connections frozen": spread(apart_times["frozen"]),
-                f"`{mode}`, a searcher killed": spread(apart_times.get("killed", ()))
-                if "killed" in apart_times
-                else "",
+            cold, warm = alone[mode]["cold"], alone[mode]["warm"]
+            times = {"processor": warm["cpu"], "wall": warm["wall"]}
+            times |= {"first touch, processor": cold["cpu"], "first touch, wall": cold["wall"]}
+        if mode in apart:
+            kinds = {
+                "calm": "searchers",
+                "frozen": "a connection frozen now and then",
+                "killed": "one killed",
             }
-    rows["searchers, parts x copies"] = f"{apart['parts']} x {apart['copies']}"
-    rows["memory of one index / of a searcher, beside mapped files"] = (
-        f"{alone['memory']['anonymous'] / 1e9:.2f} / {apart['memory']['anonymous'] / 1e9:.2f} GB"
-    )
+            times |= {
+                f"{name}, wall": apart[mode][kind] for kind, name in kinds.items() if kind in apart[mode]
+            }
+        rows |= {f"`{mode}`, p50 / p99, {name}": spread(values) for name, values in times.items()}
+    for name, stage in (("one index", alone), ("a searcher", apart)):
+        if stage:
+            rows[f"memory of {name} beside mapped files"] = f"{stage['memory']['anonymous'] / 1e9:.2f} GB"
+    if apart:
+        rows["searchers"] = f"{apart['parts']} parts, {apart['copies']} of each"
     for name, share in run.get("quality", {}).items():
         if name != "machine":
             rows[f"nDCG@10 of {SAMPLE:,} photos, {name}"] = f"{share:.1f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +23,8 @@ from setnet.connect.immich_sync import (
     SyncReport,
     find_person,
     read_people,
-    read_photos,
     read_stored_people,
+    stored_photos,
     update_index,
 )
 from setnet.durable import replace_file, storage_errors
@@ -127,17 +127,15 @@ class ImmichIndex:
         try:
             with database.reading() as connection:
                 tables = ImmichTables.of(connection, database.name, schema)
-                people, wanted = read_people(connection, tables), read_photos(connection, tables)
+                people = read_people(connection, tables)
                 with _open_index(root, tables.dim) as index:
-                    differs, skipped = update_index(index, connection, tables, wanted, progress)
-                    photos = len(index)
+                    report = update_index(index, connection, tables, len(people), progress)
         finally:
             database.close()
-        _write_about(root, database.name, [person.to_dict() for person in people])
-        return SyncReport(
-            len(differs.new), len(differs.changed), len(differs.renamed), len(differs.gone), skipped, photos,
-            len(people),
-        )  # fmt: skip
+        about = {"database": database.name, "people": [person.to_dict() for person in people]}
+        with storage_errors(root):
+            replace_file(root / ABOUT, json.dumps(about).encode())
+        return report
 
     def close(self) -> None:
         """Close the index."""
@@ -224,7 +222,7 @@ class ImmichIndex:
 
     @cached_property
     def _photos(self) -> dict[str, PhotoState]:
-        return {item.id: PhotoState.of_attributes(item.attributes) for item in self._index.items()}
+        return stored_photos(self._index)
 
     def _vector(self, person: ImmichPerson) -> NDArray[np.float32]:
         """Return the mean of a person's faces, whose similarity with a face is the mean of theirs."""
@@ -283,11 +281,6 @@ def _open_index(root: Path, dim: int) -> SetIndex:
     if {entry.name for entry in root.iterdir()} - {INDEX, ABOUT, f"{ABOUT}.new"}:
         raise InvalidInputError(f"{root} is not empty and holds no faces of Immich: choose another folder")
     return SetIndex.create(root / INDEX, dim, logistic=LOGISTIC, head="none")
-
-
-def _write_about(root: Path, shown: str, people: Sequence[Mapping[str, Any]]) -> None:
-    with storage_errors(root):
-        replace_file(root / ABOUT, json.dumps({"database": shown, "people": people}).encode())
 
 
 def _read_about(root: Path) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -191,35 +190,28 @@ class PhotoState:
     ----------
     stamp
         Changes whenever a face or a descriptor does.
-    persons
+    who
         The person of each face, in the order of the faces' ids; "-" where Immich knows none.
     file, owner, taken
         The file's name, the id of the photo's owner, and the time by the camera's clock.
     """
 
-    stamp: str
-    persons: tuple[str, ...]
-    file: str
-    owner: str
-    taken: float | None
+    stamp: str = ""
+    who: str = ""
+    file: str = ""
+    owner: str = ""
+    taken: float | None = None
 
-    def attributes(self) -> dict[str, str | float | None]:
-        """Return the state as attributes of an item; `of_attributes` reads it back."""
-        who = " ".join(self.persons)
-        return {
-            "stamp": self.stamp,
-            "persons": who,
-            "file": self.file,
-            "owner": self.owner,
-            "taken": self.taken,
-        }
+    @property
+    def persons(self) -> list[str]:
+        """The person of each face."""
+        return self.who.split()
 
-    @classmethod
-    def of_attributes(cls, stored: dict[str, Any]) -> PhotoState:
-        """Return the state that attributes stand for."""
-        persons = tuple(str(stored.get("persons", "")).split())
-        file, owner = str(stored.get("file", "")), str(stored.get("owner", ""))
-        return cls(str(stored.get("stamp", "")), persons, file, owner, stored.get("taken"))
+
+def stored_photos(index: SetIndex) -> dict[str, PhotoState]:
+    """Return what the attributes of an index say of its photos."""
+    stored: dict[str, Mapping[str, Any]] = {item.id: item.attributes for item in index.items()}
+    return {name: PhotoState(**facts) for name, facts in stored.items()}
 
 
 def read_photos(connection: Connection, tables: ImmichTables) -> dict[str, PhotoState]:
@@ -236,17 +228,11 @@ def read_photos(connection: Connection, tables: ImmichTables) -> dict[str, Photo
         "WHERE {visible} GROUP BY a.id"
     )
     return {
-        str(name): PhotoState(stamp, tuple(who.split()), _text(file), owner, _parse_taken(taken))
+        str(name): PhotoState(
+            stamp, who, (file or "").replace("\0", ""), owner, None if taken is None else taken_number(taken)
+        )
         for name, stamp, who, file, owner, taken in connection.execute(select)
     }
-
-
-def _text(file: str | None) -> str:
-    return (file or "").replace("\0", "")
-
-
-def _parse_taken(when: datetime | None) -> float | None:
-    return None if when is None else taken_number(when)
 
 
 def read_descriptors(
@@ -304,53 +290,30 @@ class SyncReport:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Which photos of Immich are not in the index as they are, by id."""
-
-    new: list[str]
-    changed: list[str]
-    renamed: list[str]
-    gone: list[str]
-
-    @classmethod
-    def between(cls, stored: dict[str, PhotoState], wanted: dict[str, PhotoState]) -> Difference:
-        """Compare what is stored with what Immich has."""
-        both = sorted(stored.keys() & wanted.keys())
-        changed = [name for name in both if stored[name].stamp != wanted[name].stamp]
-        same = set(both) - set(changed)
-        renamed = sorted(name for name in same if stored[name] != wanted[name])
-        return cls(
-            sorted(wanted.keys() - stored.keys()), changed, renamed, sorted(stored.keys() - wanted.keys())
-        )
-
-
 def update_index(
-    index: SetIndex,
-    connection: Connection,
-    tables: ImmichTables,
-    wanted: dict[str, PhotoState],
-    progress: Progress = lambda done, photos: None,
-) -> tuple[Difference, int]:
-    """Make the index hold what Immich has, some photos at a time; return what differed and was skipped.
+    index: SetIndex, connection: Connection, tables: ImmichTables, people: int, progress: Progress
+) -> SyncReport:
+    """Make the index hold what Immich has, some photos at a time.
 
     Interrupted at any moment, it has done a part, and the next run does the rest.
     """
-    stored = {item.id: PhotoState.of_attributes(item.attributes) for item in index.items()}
-    differs = Difference.between(stored, wanted)
-    for some in _batches(differs.gone):
+    stored, wanted = stored_photos(index), read_photos(connection, tables)
+    new, gone = sorted(wanted.keys() - stored.keys()), sorted(stored.keys() - wanted.keys())
+    both = [name for name in sorted(stored.keys() & wanted.keys()) if stored[name] != wanted[name]]
+    changed = [name for name in both if stored[name].stamp != wanted[name].stamp]
+    renamed = [name for name in both if stored[name].stamp == wanted[name].stamp]
+    for some in _batches(gone):
         index.delete(some)
-    for some in _batches(differs.renamed):
+    for some in _batches(renamed):
         _add(index, some, [index.elements(name) for name in some], wanted)
-    fresh = [*differs.new, *differs.changed]
-    skipped = 0
+    fresh, skipped = [*new, *changed], 0
     for number, some in enumerate(_batches(fresh)):
         found = read_descriptors(connection, tables, some)
         good = [name for name in some if _usable(found.get(name), wanted[name], tables.dim)]
         _add(index, good, [found[name] for name in good], wanted)
         skipped += len(some) - len(good)
         progress(min((number + 1) * BATCH, len(fresh)), len(fresh))
-    return differs, skipped
+    return SyncReport(len(new), len(changed), len(renamed), len(gone), skipped, len(index), people)
 
 
 def _add(
@@ -358,7 +321,7 @@ def _add(
 ) -> None:
     if names:
         counts = [len(rows) for rows in faces]
-        index.add(names, np.concatenate(faces), counts, [wanted[name].attributes() for name in names])
+        index.add(names, np.concatenate(faces), counts, [asdict(wanted[name]) for name in names])
 
 
 def _usable(faces: NDArray[np.float32] | None, state: PhotoState, dim: int) -> bool:
