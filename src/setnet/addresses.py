@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, MissingExtraError, SetNetError, StorageError
 
 # `Path` makes one slash of two, and none of those at the end
@@ -166,8 +168,9 @@ def local_copy(address: str) -> Iterator[tuple[AddressedFile, int]]:
     at most 16 GB, and a quarter of what is free where temporary files are.
     """
     system, path = file_system_at(address)
-    with tempfile.TemporaryFile() as copy:
-        left = min(_LARGEST_COPY, shutil.disk_usage(tempfile.gettempdir()).free // 4)
+    folder = Path(tempfile.gettempdir())
+    with tempfile.TemporaryFile(buffering=0) as copy:  # so that closing it writes nothing
+        left = min(_LARGEST_COPY, shutil.disk_usage(folder).free // 4)
         with plain_errors():
             found = _to_file(address, system.info(path))  # before the content, as in `read_address`
             source = system.open(path, "rb")
@@ -176,11 +179,13 @@ def local_copy(address: str) -> Iterator[tuple[AddressedFile, int]]:
                 left -= len(piece)
                 if left < 0:
                     raise StorageError(
-                        f"is too large for a copy in {tempfile.gettempdir()}: make room there, or let TMPDIR "
-                        "name another folder"
+                        f"is too large for a copy in {folder}: make room there, or let TMPDIR name another "
+                        "folder"
                     )
-                copy.write(piece)
-        copy.flush()
+                unwritten = memoryview(piece)
+                while unwritten:
+                    with storage_errors(folder, "no copy of it can be made: "):
+                        unwritten = unwritten[copy.write(unwritten) :]
         yield found, copy.fileno()
 
 

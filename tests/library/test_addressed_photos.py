@@ -110,10 +110,16 @@ def test_videos_in_an_archive_are_read_from_a_copy_that_nobody_sees(
 def test_a_video_without_room_for_a_copy_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_clip(tmp_path / "party.mp4", [Scene(("P001",))])
     archive(tmp_path / "p.zip", {"party.mp4": tmp_path / "party.mp4"})
-    monkeypatch.setattr("setnet.addresses._LARGEST_COPY", 100)
     with Library.create(tmp_path / "library") as library:
-        ((_, reason),) = library.index([f"zip://::{tmp_path}/p.zip"], workers=0).failed
-    assert "too large for a copy in" in reason
+        with monkeypatch.context() as patch:
+            patch.setattr("setnet.addresses._LARGEST_COPY", 100)
+            ((_, reason),) = library.index([f"zip://::{tmp_path}/p.zip"], workers=0).failed
+        assert "too large for a copy in" in reason
+        with monkeypatch.context() as patch, open("/dev/full", "wb", buffering=0) as full:
+            patch.setattr("tempfile.TemporaryFile", lambda **_: full)
+            ((_, reason),) = library.index(workers=0, retry=True).failed
+        assert "no copy of it can be made" in reason
+        assert library.index(workers=0, retry=True).changed == 1
 
 
 def test_a_file_address_is_a_path_and_a_wrong_one_leaves_nothing(
