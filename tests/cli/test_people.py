@@ -164,6 +164,9 @@ def test_a_person_is_forgotten_with_their_faces_in_photos(library: Path) -> None
     asked = setnet(library, "forget", "--person", "anna", keys="n\n")
     assert asked.returncode == 1
     assert f"Delete Anna, and the faces in {photos} photos that are surely theirs, for good?" in asked.stderr
+    as_folder = setnet(library, "forget", "Anna", "--yes")
+    assert as_folder.returncode == 2
+    assert "To forget a person: `setnet forget --person Anna`" in as_folder.stderr
     both = setnet(library, "forget", "--person", "Anna", "--everything", "--yes")
     assert (both.returncode, "say what to forget" in both.stderr) == (2, True)
     done = setnet(library, "forget", "--person", "Anna", "--yes")

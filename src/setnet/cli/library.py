@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -178,7 +179,12 @@ def forget(
         photos = library.forget_person(person)
         text = f"forgot {known.name}, and their faces in {pluralise(photos, 'photo')}"
         return Result({"photos": photos, "everything": False, "person": known.name}, text)
-    photos = library.forget(paths or [])
+    try:
+        photos = library.forget(paths or [])
+    except InvalidInputError as error:
+        named = [str(path) for path in paths or () if str(path) in library.people]
+        hint = f". To forget a person: `setnet forget --person {shlex.quote(named[0])}`" if named else ""
+        raise InvalidInputError(f"{error}{hint}") from None
     without = [each.name for each in library.people if not each.examples]
     remedy = f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones"
     return Result(
