@@ -202,6 +202,7 @@ def vector(*values: float) -> str:
 EXAMPLE = "people.0.examples.0."
 HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
     "no format": changed("format", "something else"),
+    "a format left out": lambda file: file.pop("format"),
     "a later version": changed("version", 2),
     "people that are no list": changed("people", {"0": 1}),
     "a person that is a number": changed("people.0", 7),

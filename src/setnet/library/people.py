@@ -536,8 +536,8 @@ class People:
 
         model = self._library.photos.meta("model") or ""
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            people = tuple(PersonRecord.of(self, person) for person in all_people(db))
-        return PeopleFile(model, self.dim, people) if descriptors else PeopleFile(None, None, people)
+            people = [PersonRecord.of(self, person, descriptors) for person in all_people(db)]
+        return PeopleFile.of(people, model, self.dim) if descriptors else PeopleFile.of(people)
 
     @own_errors
     def export(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:

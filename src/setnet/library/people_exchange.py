@@ -8,16 +8,24 @@ in the photos of this library, by the content of each photo and the place of the
 from __future__ import annotations
 
 import base64
-import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+)
 
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
@@ -38,7 +46,6 @@ from setnet.library.people_edits import (
 from setnet.library.person import (
     ORIGINS,
     Example,
-    Label,
     Person,
     checked_name,
     find_person,
@@ -52,291 +59,229 @@ from setnet.library.photos import HASH_BYTES
 from setnet.library.undo import enter_change
 
 Vector = NDArray[np.float32]
+T = TypeVar("T")
 
-FORMAT, VERSION = "setnet people", 1
 LARGEST_FILE = 256 << 20  # bytes
+_VERSION = 1
 _LARGEST_PICTURE = 1 << 20
 _MAX_PEOPLE, _MAX_EXAMPLES = 100_000, 1_000_000
 _JPEG = b"\xff\xd8\xff"
-_LARGEST_COORDINATE = 1e7
-_LATEST = 1e11  # seconds since 1970
-_NO_DESCRIPTOR = np.zeros(0, np.float32)  # of a face that must be found again
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PersonRecord:
-    """A person in a file: their examples, the place of the cover among these, their labels and tags.
+def _require(is_right: Callable[[T], bool], expected: str) -> AfterValidator:
+    """Return a test of a field's value."""
 
-    A tag is the content of a photo that they are in, and the box there or None.
-    """
+    def check(value: T) -> T:
+        if not is_right(value):
+            raise ValueError(f"{expected} is expected")
+        return value
 
-    id: str
-    name: str
-    aliases: tuple[str, ...]
-    note: str
-    added: float
-    examples: tuple[Example, ...]
-    cover: int | None
-    labels: tuple[Label, ...]
-    tags: tuple[tuple[bytes, Box | None], ...] = ()
+    return AfterValidator(check)
+
+
+def _read_base64(value: object) -> object:
+    return base64.b64decode(value, validate=True) if isinstance(value, str) else value
+
+
+def _read_hex(value: object) -> object:
+    return bytes.fromhex(value) if isinstance(value, str) else value
+
+
+_Base64 = Annotated[
+    bytes, BeforeValidator(_read_base64), PlainSerializer(lambda data: base64.b64encode(data).decode())
+]
+_Picture = Annotated[
+    _Base64, Field(max_length=_LARGEST_PICTURE), _require(lambda data: data.startswith(_JPEG), "a JPEG")
+]
+_Content = Annotated[
+    bytes,
+    BeforeValidator(_read_hex),
+    PlainSerializer(bytes.hex),
+    Field(min_length=HASH_BYTES, max_length=HASH_BYTES),
+]
+_Coordinate = Annotated[float, Field(ge=-1e7, le=1e7)]
+_Corners = Annotated[
+    tuple[_Coordinate, _Coordinate, _Coordinate, _Coordinate],
+    _require(lambda box: box[0] < box[2] and box[1] < box[3], "x0, y0, x1, y1 with x0 < x1 and y0 < y1"),
+]
+_Moment = Annotated[float, Field(ge=0, le=1e11)]  # seconds since 1970
+_Name = Annotated[str, AfterValidator(checked_name)]
+_Text = Annotated[str, _require(lambda text: "\0" not in text, "a text without null characters")]
+
+
+class _Record(BaseModel):
+    """A part of a file: no value is converted, and fields that nobody knows are passed over."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _FaceRecord(_Record):
+    descriptor: _Base64 | None = None
+    content: _Content | None = None
+    box: _Corners | None = None
+    added: _Moment
+
+    @property
+    def vector(self) -> Vector:
+        """The descriptor; empty for a face that must be found again."""
+        return np.frombuffer(self.descriptor or b"", "<f4").astype(np.float32)
+
+    @property
+    def reference(self) -> FaceReference | None:
+        """What refers to the face in photos of this library."""
+        if self.content is None or self.box is None:
+            return None
+        return FaceReference(self.content, Box(*self.box))
+
+
+class _ExampleRecord(_FaceRecord):
+    origin: Annotated[str, Field(max_length=20)]
+    source: Annotated[_Text, Field(max_length=1 << 15)] | None = None
+    picture: _Picture | None = None
+    is_cover: bool
+
+    def example(self, vector: Vector) -> Example:
+        """Return the example with its descriptor."""
+        box = None if self.box is None else Box(*self.box)
+        origin = self.origin if self.origin in ORIGINS else "import"
+        return Example(vector, self.source, box, self.picture, origin, self.content, added=self.added)
+
+
+class _LabelRecord(_FaceRecord):
+    content: _Content
+    box: _Corners
+    is_match: bool
+
+
+class _TagRecord(_Record):
+    content: _Content
+    box: _Corners | None = None
+
+
+class PersonRecord(_Record):
+    """A person in a file; a tag is the content of a photo that they are in, and the box there, if any."""
+
+    id: Annotated[str, _require(is_id, "12 hexadecimal digits")]
+    name: _Name
+    aliases: Annotated[list[_Name], Field(max_length=1000)] = []
+    note: Annotated[_Text, Field(max_length=10_000)]
+    added: _Moment
+    examples: Annotated[list[_ExampleRecord], Field(max_length=_MAX_EXAMPLES)] = []
+    labels: Annotated[list[_LabelRecord], Field(max_length=_MAX_EXAMPLES)] = []
+    tags: Annotated[list[_TagRecord], Field(max_length=_MAX_EXAMPLES)] = []
 
     @classmethod
-    def of(cls, people: People, person: Person) -> PersonRecord:
+    def of(cls, people: People, person: Person, has_descriptors: bool) -> Self:
         """Return a person of a library."""
-        examples = tuple(people.examples(person))
-        cover = next((place for place, e in enumerate(examples) if e.number == person.cover), None)
+
+        def descriptor(vector: Vector) -> bytes | None:
+            return vector.astype("<f4").tobytes() if has_descriptors and vector.any() else None
+
         labels = {label.id: label for label in people.labels(person)}  # one for all copies of a photo
-        facts = person.id, person.name, person.aliases, person.note, person.added.timestamp()
-        return cls(*facts, examples, cover, tuple(labels.values()), people.tagged_contents(person))
-
-    def to_dict(self, has_descriptors: bool) -> dict[str, Any]:
-        """Return the person as values that JSON can hold."""
-
-        def descriptor(of: Example | Label) -> str | None:
-            vector = of.descriptor
-            return _base64_text(vector.astype("<f4").tobytes()) if has_descriptors and vector.any() else None
-
-        return {
-            "id": self.id,
-            "name": self.name,
-            "aliases": list(self.aliases),
-            "note": self.note,
-            "added": self.added,
-            "examples": [
-                {
-                    "descriptor": descriptor(example),
-                    "origin": example.origin,
-                    "source": example.source,
-                    "content": None if example.content is None else example.content.hex(),
-                    "box": None if example.box is None else list(example.box),
-                    "picture": None if example.picture is None else _base64_text(example.picture),
-                    "added": example.added or 0.0,
-                    "is_cover": place == self.cover,
-                }
-                for place, example in enumerate(self.examples)
+        return cls.model_construct(
+            id=person.id,
+            name=person.name,
+            aliases=list(person.aliases),
+            note=person.note,
+            added=person.added.timestamp(),
+            examples=[
+                _ExampleRecord.model_construct(
+                    descriptor=descriptor(example.descriptor),
+                    content=example.content,
+                    box=example.box,
+                    added=example.added or 0.0,
+                    origin=example.origin,
+                    source=example.source,
+                    picture=example.picture,
+                    is_cover=example.number == person.cover,
+                )
+                for example in people.examples(person)
             ],
-            "labels": [
-                {
-                    "is_match": label.is_match,
-                    "content": label.content.hex(),
-                    "box": list(label.box),
-                    "descriptor": descriptor(label),
-                    "added": label.added,
-                }
-                for label in self.labels
+            labels=[
+                _LabelRecord.model_construct(
+                    descriptor=descriptor(label.descriptor),
+                    content=label.content,
+                    box=label.box,
+                    added=label.added,
+                    is_match=label.is_match,
+                )
+                for label in labels.values()
             ],
-            "tags": [
-                {"content": content.hex(), "box": None if box is None else list(box)}
-                for content, box in self.tags
+            tags=[
+                _TagRecord.model_construct(content=content, box=box)
+                for content, box in people.tagged_contents(person)
             ],
-        }
+        )
 
 
-def _base64_text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PeopleFile:
+class PeopleFile(_Record):
     """All of a file; `model` and `dim` say what made its descriptors, None where it has none."""
 
-    model: str | None
-    dim: int | None
-    people: tuple[PersonRecord, ...]
+    format: Literal["setnet people"]
+    version: Literal[1]
+    model: Annotated[str, Field(max_length=1000)] | None = None
+    dim: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    people: Annotated[list[PersonRecord], Field(max_length=_MAX_PEOPLE)]
+
+    @classmethod
+    def of(cls, people: Sequence[PersonRecord], model: str | None = None, dim: int | None = None) -> Self:
+        """Return a file of people, with what made their descriptors if they have them."""
+        return cls.model_construct(
+            format="setnet people", version=_VERSION, model=model, dim=dim, people=people
+        )
 
     def to_bytes(self) -> bytes:
         """Return the file."""
-        about = {"format": FORMAT, "version": VERSION, "model": self.model, "dim": self.dim}
-        people = [person.to_dict(self.dim is not None) for person in self.people]
-        return json.dumps(about | {"people": people}, indent=1).encode()
+        return self.model_dump_json(indent=1).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> PeopleFile:
-        """Return what a file says."""
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return what a file says; whatever does not fit is an error that names the place."""
         if len(data) > LARGEST_FILE:
             raise InvalidInputError(f"a file of people has at most {LARGEST_FILE >> 20} MB")
-        file = _Fields(_parse(data), "")
-        if file.value.get("format") != FORMAT:
-            raise InvalidInputError("no file of people: `setnet people export` writes them")
-        if file.value.get("version") != VERSION:
-            raise InvalidInputError(
-                f"a file of people of version {file.value.get('version')!r}; this setnet reads {VERSION}: "
-                "update setnet"
-            )
-        dim = None if file.value.get("dim") is None else int(file.number("dim", 1, 1 << 20))
-        model = None if file.value.get("model") is None else file.text("model", 1000)
-        parts = file.objects("people", _MAX_PEOPLE)
-        if sum(len(part.entries("examples", _MAX_EXAMPLES)) for part in parts) > _MAX_EXAMPLES:
-            raise InvalidInputError(f"a file of people has at most {_MAX_EXAMPLES:,} examples")
-        people = tuple(_read_person(part, dim) for part in parts)
-        for what, values in (("id", [p.id for p in people]), ("name", [name_key(p.name) for p in people])):
-            seen: set[str] = set()
-            for number, value in enumerate(values):
-                if value in seen:
-                    _fail(f"people[{number}].{what}", f"another person in the file has the {what} {value!r}")
-                seen.add(value)
-        return cls(model, dim, people)
-
-
-def _parse(data: bytes) -> Any:
-    def refuse(text: str) -> NoReturn:
-        raise InvalidInputError(f"no file of people: {text} is no number of JSON")
-
-    try:
-        return json.loads(data, parse_constant=refuse)
-    except RecursionError:
-        raise InvalidInputError("no file of people: its JSON is nested too deeply") from None
-    except (ValueError, UnicodeError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(f"no file of people: no valid JSON ({str(error)[:200]})") from None
-
-
-def _fail(at: str, expected: str) -> NoReturn:
-    raise InvalidInputError(f"the file of people does not fit at {at or 'its beginning'}: {expected}")
-
-
-class _Fields:
-    """A JSON object; reading a field that is missing or of another type is an error that says where."""
-
-    def __init__(self, value: Any, at: str) -> None:
-        if not isinstance(value, dict):
-            _fail(at, "an object is expected")
-        self.value, self.at = value, at
-
-    def fail(self, name: str, expected: str) -> NoReturn:
-        """Raise for a field that does not fit."""
-        _fail(f"{self.at}.{name}".lstrip("."), expected)
-
-    def text(self, name: str, longest: int) -> str:
-        """Return a text that can be written as UTF-8."""
-        value = self.value.get(name)
-        if not isinstance(value, str) or len(value) > longest:
-            self.fail(name, f"a text of at most {longest:,} characters is expected")
-        if "\0" in value or value != value.encode("utf-8", "ignore").decode():
-            self.fail(name, "a text without null characters and halves of surrogate pairs is expected")
-        return value
-
-    def number(self, name: str, lowest: float, highest: float) -> float:
-        """Return a number between two limits, whole where these are."""
-        value = self.value.get(name)
-        kind: Any = int if isinstance(lowest, int) else int | float
-        if isinstance(value, bool) or not isinstance(value, kind) or not lowest <= value <= highest:
-            self.fail(name, f"a number between {lowest:g} and {highest:g} is expected")
-        return float(value)
-
-    def flag(self, name: str) -> bool:
-        """Return true or false."""
-        value = self.value.get(name)
-        if not isinstance(value, bool):
-            self.fail(name, "true or false is expected")
-        return value
-
-    def entries(self, name: str, max_entries: int) -> list[Any]:
-        """Return a list, empty where the field is missing."""
-        value = self.value.get(name, [])
-        if not isinstance(value, list) or len(value) > max_entries:
-            self.fail(name, f"a list of at most {max_entries:,} is expected")
-        return value
-
-    def objects(self, name: str, max_entries: int) -> list[_Fields]:
-        """Return a list of objects."""
-        return [
-            _Fields(v, f"{self.at}.{name}[{n}]".lstrip("."))
-            for n, v in enumerate(self.entries(name, max_entries))
-        ]
-
-    def data(self, name: str, max_bytes: int) -> bytes:
-        """Return bytes written as base64."""
-        text = self.text(name, 4 * (max_bytes + 2) // 3 + 2)
         try:
-            return base64.b64decode(text, validate=True)
-        except ValueError:
-            self.fail(name, "no valid base64")
+            file = cls.model_validate_json(data)
+        except ValidationError as error:
+            raise _explain(error) from None
+        if sum(len(person.examples) for person in file.people) > _MAX_EXAMPLES:
+            raise InvalidInputError(f"a file of people has at most {_MAX_EXAMPLES:,} examples")
+        ids, names = set[str](), set[str]()
+        for number, person in enumerate(file.people):
+            for what, value, seen in (("id", person.id, ids), ("name", name_key(person.name), names)):
+                if value in seen:
+                    raise _misfit(("people", number, what), f"another person in the file has it: {value!r}")
+                seen.add(value)
+            for kind, faces in (("examples", person.examples), ("labels", person.labels)):
+                for place, face in enumerate(faces):
+                    vector = face.vector if file.dim is not None and face.descriptor is not None else None
+                    if vector is not None and not _is_descriptor(vector, file.dim):
+                        at = ("people", number, kind, place, "descriptor")
+                        raise _misfit(at, f"{file.dim} finite numbers, not all zero, are expected")
+        return file
 
 
-def _read_person(fields: _Fields, dim: int | None) -> PersonRecord:
-    if not is_id(fields.text("id", 12)):
-        fields.fail("id", "12 hexadecimal digits are expected")
-    examples = fields.objects("examples", _MAX_EXAMPLES)
-    covers = [place for place, example in enumerate(examples) if example.flag("is_cover")]
-    name = _read_name(fields, "name", fields.value.get("name"))
-    return PersonRecord(
-        fields.text("id", 12),
-        name,
-        tuple(_read_name(fields, "aliases", alias) for alias in fields.entries("aliases", 1000)),
-        fields.text("note", 10_000),
-        fields.number("added", 0.0, _LATEST),
-        tuple(_read_example(example, dim) for example in examples),
-        covers[0] if covers else None,
-        tuple(_read_label(label, name, dim) for label in fields.objects("labels", _MAX_EXAMPLES)),
-        tuple(
-            (_read_content(tag), _read_box(tag) if tag.value.get("box") is not None else None)
-            for tag in fields.objects("tags", _MAX_EXAMPLES)
-        ),
-    )
+def _is_descriptor(vector: Vector, dim: int | None) -> bool:
+    return vector.shape == (dim,) and bool(np.isfinite(vector).all() and vector.any())
 
 
-def _read_name(fields: _Fields, field_name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        fields.fail(field_name, "a name is expected")
-    try:
-        return checked_name(value)
-    except InvalidInputError as error:
-        fields.fail(field_name, str(error))
+def _explain(error: ValidationError) -> InvalidInputError:
+    """Return what is wrong with a file, first of all if it is no file of people of this version."""
+    places = {each["loc"]: each for each in error.errors(include_url=False)}
+    at, first = next(iter(places.items()))
+    reason = first["msg"].removeprefix("Value error, ")[:200]
+    if ("version",) in places and ("format",) not in places:
+        return InvalidInputError(
+            f"a file of people of version {places['version',]['input']!r}; this setnet reads {_VERSION}: "
+            "update setnet"
+        )
+    if () in places or ("format",) in places:
+        return InvalidInputError(f"no file of people ({reason}): `setnet people export` writes one")
+    return _misfit(at, reason)
 
 
-def _read_example(fields: _Fields, dim: int | None) -> Example:
-    def has(name: str) -> bool:
-        return fields.value.get(name) is not None
-
-    origin = fields.text("origin", 20)
-    picture = fields.data("picture", _LARGEST_PICTURE) if has("picture") else None
-    if picture is not None and not picture.startswith(_JPEG):
-        fields.fail("picture", "a JPEG is expected")
-    return Example(
-        _read_vector(fields, dim),
-        fields.text("source", 1 << 15) if has("source") else None,
-        _read_box(fields) if has("box") else None,
-        picture,
-        origin if origin in ORIGINS else "import",
-        _read_content(fields) if has("content") else None,
-        added=fields.number("added", 0.0, _LATEST),
-    )
-
-
-def _read_label(fields: _Fields, person: str, dim: int | None) -> Label:
-    added = fields.number("added", 0.0, _LATEST)
-    face = _read_vector(fields, dim), _read_content(fields), _read_box(fields)
-    return Label(person, fields.flag("is_match"), None, None, *face, 0, added)
-
-
-def _read_content(fields: _Fields) -> bytes:
-    try:
-        content = bytes.fromhex(fields.text("content", 2 * HASH_BYTES))
-    except ValueError:
-        content = b""
-    if len(content) != HASH_BYTES:
-        fields.fail("content", f"{2 * HASH_BYTES} hexadecimal digits are expected")
-    return content
-
-
-def _read_box(fields: _Fields) -> Box:
-    corners = _Fields({str(n): v for n, v in enumerate(fields.entries("box", 4))}, f"{fields.at}.box")
-    box = Box(*(corners.number(str(n), -_LARGEST_COORDINATE, _LARGEST_COORDINATE) for n in range(4)))
-    if box.width <= 0 or box.height <= 0:
-        fields.fail("box", "x0, y0, x1, y1 with x0 < x1 and y0 < y1 are expected")
-    return box
-
-
-def _read_vector(fields: _Fields, dim: int | None) -> Vector:
-    if dim is None or fields.value.get("descriptor") is None:
-        return _NO_DESCRIPTOR
-    data = fields.data("descriptor", 4 * dim)
-    vector = np.frombuffer(data, "<f4").astype(np.float32) if len(data) == 4 * dim else _NO_DESCRIPTOR
-    if not np.isfinite(vector).all() or not vector.any():
-        fields.fail("descriptor", f"{dim} finite numbers, not all zero, are expected")
-    return vector
+def _misfit(at: tuple[int | str, ...], reason: str) -> InvalidInputError:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).lstrip(".")
+    return InvalidInputError(f"the file of people does not fit at {place}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,13 +364,12 @@ class _Import:
     def __init__(
         self, db: sqlite3.Connection, file: PeopleFile, descriptors: Callable[[str], Vector], use: bool
     ) -> None:
-        self._db, self._file, self._descriptors, self._use = db, file, descriptors, use
+        self._db, self._file, self._descriptors = db, file, descriptors
+        self._use = use and file.dim is not None
         self._report = PeopleImport(len(file.people))
-        faces: list[Example | Label] = []
-        for person in file.people:
-            faces += [*person.examples, *person.labels]
-        missing = list({reference for face in faces if (reference := self._missing(face)) is not None})
-        self._places: dict[FaceReference, Place | None] = dict(
+        faces = [face for person in file.people for face in (*person.examples, *person.labels)]
+        missing = list({at for face in faces if not self._has_descriptor(face) and (at := face.reference)})
+        self._places: dict[FaceReference | None, Place | None] = dict(
             zip(missing, resolve_references(db, missing), strict=True)
         )
         self._photos: dict[int, Vector] = {}
@@ -439,18 +383,14 @@ class _Import:
         report.change = enter_change(db, "import", summary, rows)
         return report
 
-    def _missing(self, face: Example | Label) -> FaceReference | None:
-        """Return what refers to a face whose descriptor must be found in the library."""
-        if (self._use and face.descriptor.size) or face.content is None or face.box is None:
-            return None
-        return FaceReference(face.content, face.box)
+    def _has_descriptor(self, face: _FaceRecord) -> bool:
+        return self._use and face.descriptor is not None
 
-    def _described(self, face: Example | Label) -> Vector | None:
+    def _describe(self, face: _FaceRecord) -> Vector | None:
         """Return the descriptor of a face: the file's, or that of the same face in the library."""
-        if self._use and face.descriptor.size:
-            return face.descriptor
-        reference = self._missing(face)
-        place = None if reference is None else self._places[reference]
+        if self._has_descriptor(face):
+            return face.vector
+        place = self._places.get(face.reference)
         if place is None:
             return None
         photo, ordinal = place
@@ -466,24 +406,21 @@ class _Import:
         note, cover = db.execute("SELECT note, cover FROM people WHERE id = ?", (person,)).fetchone()
         if record.note and not note:
             set_note(db, person, record.note)
-        examples = {
-            place: replace(example, descriptor=vector)
-            for place, example in enumerate(record.examples)
-            if (vector := self._described(example)) is not None
-        }
-        report.examples += add_examples(db, person, examples.values())
-        if record.cover in examples and cover is None:
-            chosen = examples[record.cover]
+        found = [(face, self._describe(face)) for face in record.examples]
+        examples = [(face, face.example(vector)) for face, vector in found if vector is not None]
+        report.examples += add_examples(db, person, [example for _, example in examples])
+        chosen = next((example for face, example in examples if face.is_cover), None)
+        if chosen is not None and cover is None:
             theirs = (e for e in read_examples(db, person) if e.picture and chosen in KnownFaces([e]))
             set_cover(db, person, next((e.number or 0 for e in theirs), 0))
-        labels = [
-            (label, vector) for label in record.labels if (vector := self._described(label)) is not None
-        ]
-        for label, vector in labels:
-            report.labels += self._add_label(person, label, vector)
-        for content, box in record.tags:
-            add_tag(db, person, content, box)
-        lost = len(record.examples) - len(examples), len(record.labels) - len(labels)
+        lost = [len(record.examples) - len(examples), 0]
+        for label in record.labels:
+            if (vector := self._describe(label)) is None:
+                lost[1] += 1
+            else:
+                report.labels += self._add_label(person, label, vector)
+        for tag in record.tags:
+            add_tag(db, person, tag.content, None if tag.box is None else Box(*tag.box))
         report.not_found += sum(lost)
         if any(lost):
             report.notes.append(
@@ -511,16 +448,16 @@ class _Import:
         statement = "SELECT 1 FROM people WHERE key = ?1 UNION ALL SELECT 1 FROM aliases WHERE key = ?1"
         return self._db.execute(statement, (name_key(name),)).fetchone() is not None
 
-    def _add_aliases(self, person: int, aliases: Sequence[str]) -> None:
+    def _add_aliases(self, person: int, aliases: list[str]) -> None:
         for alias in aliases:
             if not self._is_taken(alias):
                 insert_row(self._db, "aliases", person=person, name=alias, key=name_key(alias))
             elif find_person(self._db, alias) != person:
                 self._report.notes.append(f"the alias {alias!r} is somebody else's here: left out")
 
-    def _add_label(self, person: int, label: Label, vector: Vector) -> int:
+    def _add_label(self, person: int, label: _LabelRecord, vector: Vector) -> int:
         """Keep what was said of a face, unless something was said of it here; return how many were added."""
-        face = Example(vector, None, label.box, None, content=label.content)
+        face = Example(vector, None, Box(*label.box), None, content=label.content)
         reference = reference_in(face)
         said = [] if reference is None else labels_on_face(self._db, reference)
         if any(who == person or (is_match and label.is_match) for _, who, is_match in said):
