@@ -22,12 +22,4 @@ if TYPE_CHECKING:
     from setnet.heads import SetNet
     from setnet.library import Library
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "engine": "Hit Match SetIndex",
-            "errors": "SetNetError",
-            "heads": "SetNet",
-            "library": "Library",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -34,28 +35,33 @@ def missing_extra(part: str, error: ModuleNotFoundError) -> MissingExtraError | 
     return None if extra is None else MissingExtraError(part, error.name, extra)
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package.
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package, for the names that it imports for type checkers only.
 
-    `modules` has the names that each module defines; without any, the module is the name.
-
-    >>> get, _ = lazy_names("setnet", {"wording": "pluralise", "errors": ""})
-    >>> get("pluralise")(2, "face"), get("errors").__name__
-    ('2 faces', 'setnet.errors')
+    >>> get, _ = lazy_names("setnet")
+    >>> get("SetNetError").__module__
+    'setnet.errors'
     """
-    module_of = {name: module for module, names in modules.items() for name in names.split() or [module]}
+    module: Any = sys.modules[package]
+    places = {
+        alias.name: str(node.module)
+        for block in ast.parse(module.__loader__.get_source(package)).body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def get(name: str) -> Any:
-        if name not in module_of:
+        if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{module_of[name]}")
+            if places[name] == package:
+                return import_module(f"{package}.{name}")
+            value = getattr(import_module(places[name]), name)
         except ModuleNotFoundError as error:
             raise missing_extra(package, error) or error from None
-        value = module if name == module_of[name] else getattr(module, name)
-        setattr(sys.modules[package], name, value)
+        setattr(module, name, value)
         return value
 
-    return get, lambda: list(sys.modules[package].__all__)
+    return get, lambda: list(module.__all__)

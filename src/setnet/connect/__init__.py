@@ -34,18 +34,4 @@ if TYPE_CHECKING:
     from setnet.connect.searchers import CollectionClient
     from setnet.connect.tag_writing import TagsWritten, write_tags
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "external": "ExternalSets",
-            "face_tags": "TagConflict TagImport import_tags",
-            "immich": "ImmichHit ImmichIndex",
-            "immich_sync": "ImmichPerson SyncReport",
-            "lance": "LanceSets",
-            "postgres": "PostgresSets",
-            "pylate": "PyLateIndex",
-            "qdrant": "QdrantSets",
-            "searchers": "CollectionClient",
-            "tag_writing": "TagsWritten write_tags",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

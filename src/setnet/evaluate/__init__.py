@@ -91,25 +91,4 @@ if TYPE_CHECKING:
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "fit": "",
-            "identify": "",
-            "orthogonality": "",
-            "retrieval": "",
-            "stress": "",
-            "tradeoff": "",
-            "claim": "evaluate_claim write_claim",
-            "claim_data": "Domain faces_domain folder_domain glyphs_domain",
-            "measures": "first_full_match full_match_recall ndcg",
-            "people": "LFW_LIKE LabelledPeople half_of read_people read_press_photos read_split "
-            "train_test_split",
-            "plots": "plots_of",
-            "ranking_calibration": "calibrate_head",
-            "record": "Interrupted Progress Record Row processor read_record",
-            "report": "compare_with_paper tables_of with_block write_report",
-            "tables": "Table",
-            "worlds": "SimulatedWorld",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

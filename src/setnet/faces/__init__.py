@@ -70,18 +70,4 @@ if TYPE_CHECKING:
         remove_model,
     )
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "descriptor": "Descriptor",
-            "detector": "Detections Detector",
-            "face": "Box Face Quality",
-            "metric": "Metric",
-            "photo": "Photo open_photo",
-            "pipeline": "StageTimes describe_faces extract_faces",
-            "registry": "ModelEntry ModelFile ModelStatus model_entries model_entry model_paths models",
-            "sessions": "load_descriptor load_detector",
-            "settings": "PRESETS FaceSettings",
-            "user_models": "KnownFile add_model add_model_file identify_file remove_model",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -23,18 +23,17 @@ def non_maximum(
     >>> non_maximum(np.array([[0, 0, 4, 4, 0.6], [0, 0, 4, 5, 0.9], [9, 9, 12, 12, 0.7]]), 0.5)
     array([1, 2])
     """
-    x0, y0, x1, y1 = boxes[:, :4].T
-    areas = np.maximum(x1 - x0, 0) * np.maximum(y1 - y0, 0)
     left = np.argsort(-boxes[:, 4], kind="stable")
+    corners = boxes[left, :4].T
+    areas = np.maximum(corners[2:] - corners[:2], 0).prod(axis=0)
     keep: list[int] = []
     while left.size:
-        best, left = left[0], left[1:]
-        keep.append(int(best))
-        width = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
-        height = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
-        shared = np.maximum(width, 0) * np.maximum(height, 0)
-        union = areas[best] + areas[left] - shared
-        left = left[shared <= overlap * (np.minimum(areas[best], areas[left]) if of_smaller else union)]
+        keep.append(int(left[0]))
+        low, high = np.maximum(corners[:2, :1], corners[:2, 1:]), np.minimum(corners[2:, :1], corners[2:, 1:])
+        shared = np.maximum(high - low, 0).prod(axis=0)
+        limit = np.minimum(areas[0], areas[1:]) if of_smaller else areas[0] + areas[1:] - shared
+        stay = 1 + np.flatnonzero(shared <= overlap * limit)
+        left, corners, areas = left[stay], corners[:, stay], areas[stay]
     return np.array(keep, np.intp)
 
 

@@ -17,7 +17,7 @@ _CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2
 _FACTOR = 0.709  # between pyramid levels: half the area each, as published
 _SMALLEST = 20.0  # in the searched image; below it P-Net finds mostly noise
 _PORTION = 128  # boxes looked at in one run
-_STRIP = 32  # rows of a level that P-Net answers in one run: what it computes then stays in the cache
+_STRIP = 32  # columns of a level that P-Net answers in one run: what it computes then stays in the cache
 _PROPOSE, _REFINE = 0.6, 0.7  # published score thresholds of P-Net and R-Net
 
 
@@ -61,12 +61,14 @@ class Mtcnn(Detector):
 
     def _windows(self, level: Pixels, scale: float) -> Floats:
         """Return P-Net's windows above its threshold as rows x0, y0, x1, y1, score in image pixels."""
+        import cv2
+
         parts = [np.zeros((0, 5), np.float32)]
-        shared = _CELL - _STRIDE  # rows of two strips; one more makes a row of windows
-        for top in range(0, len(level) - shared, _STRIP):
-            strip = level[None, top : top + _STRIP + shared]
-            offsets, scores = _run(self._pnet, strip)
-            parts.append(_above_threshold(scores[0, ..., 1], offsets[0], top, scale))
+        turned = cv2.transpose(level)
+        shared = _CELL - _STRIDE  # columns of two strips; one more makes a column of windows
+        for left in range(0, len(turned) - shared, _STRIP):
+            offsets, scores = _run(self._pnet, turned[None, left : left + _STRIP + shared])
+            parts.append(_above_threshold(scores[0, ..., 1], offsets[0], left, scale))
         return np.concatenate(parts)
 
     def _refine(self, pixels: Pixels, boxes: Floats) -> Floats:
@@ -101,11 +103,11 @@ def confirm_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold
     return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
 
 
-def _above_threshold(scores: Floats, offsets: Floats, top: int, scale: float) -> Floats:
-    """Return the windows of a strip that begins at row `top` of its level."""
-    y, x = np.nonzero(scores.T > _PROPOSE)
+def _above_threshold(scores: Floats, offsets: Floats, left: int, scale: float) -> Floats:
+    """Return the windows of a strip that begins at column `left` of its level."""
+    x, y = np.nonzero(scores > _PROPOSE)
     corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
-    corners[:, 1::2] += top
+    corners[:, ::2] += left
     corners[:, 2:] += _CELL
     boxes = np.concatenate([corners / scale, scores[x, y][:, None]], axis=1).astype(np.float32)
     return move_boxes(boxes, offsets[x, y])
@@ -114,9 +116,9 @@ def _above_threshold(scores: Floats, offsets: Floats, top: int, scale: float) ->
 def move_boxes(boxes: Floats, offsets: Floats) -> Floats:
     """Return the boxes with their corners shifted by `offsets`, fractions of the box's sides."""
     sides = boxes[:, 2:4] - boxes[:, :2]
-    move_boxes = boxes.copy()
-    move_boxes[:, :4] += offsets * np.concatenate([sides, sides], axis=1)
-    return move_boxes
+    moved = boxes.copy()
+    moved[:, :4] += offsets * np.concatenate([sides, sides], axis=1)
+    return moved
 
 
 def square(boxes: Floats) -> Floats:
@@ -129,23 +131,23 @@ def square(boxes: Floats) -> Floats:
 def run_on_boxes(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
     """Return the network's answers for all boxes; a crowd goes in portions, which bounds the memory."""
     parts = [boxes[at : at + _PORTION] for at in range(0, len(boxes), _PORTION)]
-    answers = [_run(network, _crops(pixels, part, size)) for part in parts]
+    answers = [_run(network, _turned_crops(pixels, part, size)) for part in parts]
     return [np.concatenate(answer) for answer in zip(*answers, strict=True)]
 
 
-def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
-    """Return each box resized to `size` x `size`; what lies outside the photo is black."""
+def _turned_crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
+    """Return each box resized to `size` x `size`, columns before rows; outside of the photo is black."""
     crops = np.zeros((len(boxes), size, size, 3), np.uint8)
     for crop, (x0, y0, x1, y1) in zip(crops, np.rint(boxes[:, :4]).astype(int).tolist(), strict=True):
         if x0 < x1 and y0 < y1:
-            crop[:] = resize(crop_pixels(pixels, x0, y0, x1, y1), size, size)
+            crop[:] = resize(crop_pixels(pixels, x0, y0, x1, y1), size, size).transpose(1, 0, 2)
     return crops
 
 
 def _run(network: Any, images: Pixels) -> list[Floats]:
-    """Return the network's answers; its weights want images turned over, with columns before rows."""
-    turned = np.ascontiguousarray(images.transpose(0, 2, 1, 3), dtype=np.float32)
-    turned -= 127.5
-    turned *= 0.0078125
-    answers: list[Floats] = network.run(None, {network.get_inputs()[0].name: turned})
+    """Return the network's answers for images that are turned over: its weights want columns before rows."""
+    values = images.astype(np.float32)
+    values -= 127.5
+    values *= 0.0078125
+    answers: list[Floats] = network.run(None, {network.get_inputs()[0].name: values})
     return answers

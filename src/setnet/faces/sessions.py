@@ -147,7 +147,6 @@ def _start(model: bytes | str, whole_photos: bool, providers: list[str]) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = whole_photos  # it is no faster with small images
     options.enable_mem_pattern = False
     options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
     # Weight-only quantised files: expand the weights at load, not again in each run.

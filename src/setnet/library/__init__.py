@@ -87,34 +87,4 @@ if TYPE_CHECKING:
     from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
     from setnet.library.undo import Change
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "answer": "Answer GroupTotal PersonThresholds VideoHit",
-            "appearances": "PeopleTogether",
-            "backup": "LibraryBackup",
-            "clustering": "group_descriptors",
-            "collection": "index_into",
-            "creation": "LibraryStatus",
-            "describe": "describe_photos",
-            "descriptor_files": "read_descriptors write_descriptor_file",
-            "duplicates": "DuplicateGroup find_duplicates",
-            "grouping": "GroupingReport",
-            "groups": "Group GroupFace Groups GroupTotals Suggestion",
-            "index_run": "IndexProgress IndexReport",
-            "library": "Library",
-            "paths": "default_library",
-            "people": "People",
-            "people_edits": "FaceConflict FaceName FacesNamed",
-            "people_exchange": "PeopleExport PeopleImport",
-            "person": "Example Label Person Tag",
-            "photos": "FailedPhoto LibraryPhoto PersonMatch PhotoHit StoredFace",
-            "query": "Conditions PhotoQuery QueryPerson",
-            "reembed": "ReembedReport",
-            "repair": "LibraryRepair",
-            "search": "PersonPhotos Ranking find_videos",
-            "searches": "SavedSearch",
-            "sheets": "contact_sheet duplicate_sheet group_sheet",
-            "undo": "Change",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

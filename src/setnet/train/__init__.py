@@ -65,19 +65,4 @@ if TYPE_CHECKING:
     from setnet.train.stages import run_export, run_pretrain, run_sets, run_whiten
     from setnet.train.training import pretrain, train_sets
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "calibration": "calibrate_elements fit_logistic fit_model_calibration match_rates",
-            "faces": "FaceArray FaceFolder",
-            "network": "NetworkAggregator SetNetwork add_vggface2 load_backbone load_network new_backbone "
-            "new_network save_backbone save_network",
-            "recipes": "RECIPES fit_head",
-            "settings": "TrainingSettings load_settings",
-            "sface": "load_sface",
-            "simulated": "VirtualPeople",
-            "sources": "DescriptorSource",
-            "stages": "run_export run_pretrain run_sets run_whiten",
-            "training": "pretrain train_sets",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

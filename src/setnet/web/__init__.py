@@ -18,12 +18,4 @@ if TYPE_CHECKING:
     from setnet.web.server import serve, serve_collection
     from setnet.web.settings import WebSettings
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "annotation": "serve_annotation",
-            "app": "create_app",
-            "server": "serve serve_collection",
-            "settings": "WebSettings",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
