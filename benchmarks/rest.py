@@ -129,8 +129,8 @@ def pages(client: Client, query_sets: list[Vectors]) -> Rows:
         "page 2": f"{best[1]:.1f}",
         "page 10": f"{best[9]:.1f}",
         f"page {PAGES}": f"{best[-1]:.1f}",
-        "dearest page": _dearest(best),
-        "dearest of 60 pages, 0.1 s between them": _dearest(slowly),
+        "slowest page": _slowest(best),
+        "slowest of 60 pages, 0.1 s between them": _slowest(slowly),
         f"all {PAGES} pages": f"{min(map(sum, answers)) / 1000:.2f} s",
     }
 
@@ -140,7 +140,7 @@ def _least(answers: list[list[float]]) -> list[float]:
     return [min(times) for times in zip(*answers, strict=False)]
 
 
-def _dearest(pages: list[float]) -> str:
+def _slowest(pages: list[float]) -> str:
     number = max(range(len(pages)), key=lambda n: pages[n])
     return f"{pages[number]:.1f}: number {number + 1}, {pages[number] / pages[0]:.1f} x the first"
 

@@ -15,14 +15,14 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.faces import Face, FaceSettings, Photo, StageTimes, extract_faces
 
 PERSONS = [f"P{number:03d}" for number in range(1, 11)]
-Look = Callable[[str, str], list[Face]]
+FacesIn = Callable[[str, str], list[Face]]
 
 
 def largest(faces: list[Face]) -> Face:
     return max(faces, key=lambda face: face.quality.size)
 
 
-def test_a_face_has_all_its_parts(faces_in: Look) -> None:
+def test_a_face_has_all_its_parts(faces_in: FacesIn) -> None:
     (face,) = faces_in("P001", "studio_portrait")
     assert face.landmarks.shape == (5, 2)
     assert face.landmarks.dtype == np.float32
@@ -34,7 +34,7 @@ def test_a_face_has_all_its_parts(faces_in: Look) -> None:
     assert face.box.y0 < face.landmarks[:, 1].min() < face.landmarks[:, 1].max() < face.box.y1
 
 
-def test_a_selfie_is_nearest_to_its_own_portrait(faces_in: Look) -> None:
+def test_a_selfie_is_nearest_to_its_own_portrait(faces_in: FacesIn) -> None:
     portraits = np.stack([largest(faces_in(person, "studio_portrait")).descriptor for person in PERSONS])
     selfies = np.stack([largest(faces_in(person, "amateur_selfie")).descriptor for person in PERSONS])
     similarity = selfies @ portraits.T
@@ -50,7 +50,7 @@ def test_the_same_photo_gives_the_same_faces(portrait: Photo) -> None:
     assert first.quality == second.quality
 
 
-def test_neighbours_in_a_photo_do_not_change_a_descriptor(faces_in: Look, people: Path) -> None:
+def test_neighbours_in_a_photo_do_not_change_a_descriptor(faces_in: FacesIn, people: Path) -> None:
     from setnet.faces import load_descriptor, open_photo
     from setnet.faces.detector import Detections
 
@@ -95,7 +95,7 @@ def test_light_and_contrast_leave_sharpness_alone(small_portrait: npt.NDArray[np
     assert grey.quality.sharpness == pytest.approx(bright.quality.sharpness, rel=0.15)
 
 
-def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.uint8]) -> None:
+def test_pose_follows_the_head(faces_in: FacesIn, small_portrait: npt.NDArray[np.uint8]) -> None:
     (frontal,) = extract_faces(small_portrait)
     assert abs(frontal.quality.yaw) < 10
     assert abs(frontal.quality.roll) < 5
@@ -112,7 +112,7 @@ def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.ui
     assert max(turned) > 40
 
 
-def test_turned_heads_can_be_left_out(people: Path, faces_in: Look) -> None:
+def test_turned_heads_can_be_left_out(people: Path, faces_in: FacesIn) -> None:
     path = people / "P001" / "assets" / "character_sheet.jpg"
     few = extract_faces(path, FaceSettings(max_turn=30))
     assert 0 < len(few) < len(faces_in("P001", "character_sheet"))

@@ -58,7 +58,7 @@ def settings(*changes: str) -> TrainingSettings:
     return load_settings([*own, *changes])
 
 
-def likeness(made: SetNetwork, some: FeatureSource) -> float:
+def similarity(made: SetNetwork, some: FeatureSource) -> float:
     with torch.no_grad():
         found = made.elements(some.load(np.arange(PEOPLE, 2 * PEOPLE), None))
     return float((found * some.targets[PEOPLE:]).sum(1).mean())
@@ -68,11 +68,11 @@ def likeness(made: SetNetwork, some: FeatureSource) -> float:
 def test_copies_come_nearer_to_their_photos(tmp_path: Path, distil: float) -> None:
     made = network()
     some = source(made)
-    before = likeness(made, some)
+    before = similarity(made, some)
     statistics = made.state_dict()["backbone.norm.running_mean"].clone()
     report = adapt(made, some, settings(), tmp_path, distil)
     assert report.steps == 60
-    assert likeness(made, some) > before + 0.05
+    assert similarity(made, some) > before + 0.05
     now = made.state_dict()["backbone.norm.running_mean"]
     assert torch.equal(now, statistics), "batch norm keeps its statistics"
     assert not made.training

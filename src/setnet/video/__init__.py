@@ -1,4 +1,4 @@
-"""Videos to shots to people: decode, find the limits of shots, follow faces, one element per person."""
+"""Videos to shots to people: decode, find cuts, follow faces, one element per person."""
 
 from setnet.video.frames import frames_at
 from setnet.video.people import ShotPerson

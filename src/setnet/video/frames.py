@@ -20,17 +20,17 @@ from setnet.video.capture import Packet, PacketGroup, milliseconds, open_capture
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Frame:
-    """A picture at a time of a video, in seconds; `frame` is upright, (rows, columns, 3), blue first."""
+    """A picture at a time of a video, in seconds; `bgr` is upright, (rows, columns, 3), blue first."""
 
     time: float
-    frame: NDArray[np.uint8]
+    bgr: NDArray[np.uint8]
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """The picture with red first, as `setnet.faces` takes it."""
         import cv2
 
-        return np.asarray(cv2.cvtColor(self.frame, cv2.COLOR_BGR2RGB), np.uint8)
+        return np.asarray(cv2.cvtColor(self.bgr, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 _TURNS = {90: "ROTATE_90_CLOCKWISE", 180: "ROTATE_180", 270: "ROTATE_90_COUNTERCLOCKWISE"}
@@ -110,14 +110,14 @@ def frames_at(path: str, times: Sequence[float]) -> list[NDArray[np.uint8]]:
     """
     found = []
     for time in times:
-        look = next(read_frames(path, max(0.0, time), 0.0), None)
-        if look is None:
+        frame = next(read_frames(path, max(0.0, time), 0.0), None)
+        if frame is None:
             raise VideoError(f"has no picture at {time:.1f} s")
-        found.append(look.pixels)
+        found.append(frame.pixels)
     return found
 
 
-FRAME_STEP = 0.25  # seconds between looks: a cut is found to this precision
+FRAME_STEP = 0.25  # seconds between frames: a cut is found to this precision
 _OFTEN = 1.1  # seconds: key pictures so close are enough to look at, unless there is a cut between them
 _STILL = 0.004  # bytes per picture as a share of the key picture's, where nothing moves
 _BATCH_SECONDS = 12.0
@@ -136,10 +136,10 @@ def watch_frames(path: str, at: float, has_changed: HasChanged) -> Iterator[Fram
     try:
         turned = _rotation(path)
         for batch, following in _batches(groups):
-            for look in _batch_frames(batch, following, turned, has_changed):
-                if look.time > last + FRAME_STEP / 2 and look.time >= at - FRAME_STEP / 4:
-                    last = look.time
-                    yield look
+            for frame in _batch_frames(batch, following, turned, has_changed):
+                if frame.time > last + FRAME_STEP / 2 and frame.time >= at - FRAME_STEP / 4:
+                    last = frame.time
+                    yield frame
             if not batch[-1].is_whole:
                 raise VideoError("key pictures are too far from each other")
     except VideoError:  # the long way: every picture is decoded
@@ -173,7 +173,7 @@ def _batch_frames(
     whole = _thin_out([group for group in batch if group.is_whole])
     known = [*whole, following] if following is not None else whole
     keys = [group.key for group in known if group.seconds <= _OFTEN or group.motion < _STILL]
-    by_time = {look.time: look for look in decode_packets(keys, turned, 0.0)} if keys else {}
+    by_time = {frame.time: frame for frame in decode_packets(keys, turned, 0.0)} if keys else {}
     inside: list[Packet] = []  # of neighbouring groups that are decoded together
     for number, group in enumerate(whole):
         key = by_time.get(group.key.time)
@@ -195,7 +195,7 @@ def _batch_frames(
 
 
 def _frames_before(key: float, packets: list[Packet], turned: int) -> Iterator[Frame]:
-    """Yield looks at packets, none just before a key picture, which would not be looked at so soon after."""
+    """Yield the frames of packets; none just before a key picture, which could then be skipped."""
     if packets:
         frames = decode_packets(packets, turned, FRAME_STEP)
         yield from (frame for frame in frames if frame.time < key - FRAME_STEP / 2)

@@ -42,7 +42,7 @@ def face_weight(quality: Quality) -> float:
     return max(0.01, size * (0.2 + 0.8 * sharp) * front * max(quality.score, 0.1))
 
 
-_FOLLOWED_OVERLAP = 0.4  # overlap with the face at the last look, from which it is taken for the same
+_FOLLOWED_OVERLAP = 0.4  # overlap with the face at the last frame, from which it is taken for the same
 _ALONE = 0.1  # overlap with any other: people who cross are told apart by descriptors
 _FOLLOWED_SECONDS = 2.2  # seconds: later, somebody else may be at the place
 _PICTURES = 3  # followed at most; then the face is described again, whoever it is
@@ -50,70 +50,70 @@ _PICTURES = 3  # followed at most; then the face is described again, whoever it 
 
 @dataclass(eq=False)
 class _Tracklet:
-    """Some looks at one face: their numbers, and the pictures, which repeat while nothing moves."""
+    """One face in some frames: their numbers, and the pictures, which repeat while nothing moves."""
 
-    looks: list[tuple[int, FoundFace]] = field(default_factory=list)
+    frames: list[tuple[int, FoundFace]] = field(default_factory=list)
 
     @property
     def last(self) -> FoundFace:
-        return self.looks[-1][1]
+        return self.frames[-1][1]
 
     @property
     def is_full(self) -> bool:
-        return len({id(face) for _, face in self.looks}) >= _PICTURES
+        return len({id(face) for _, face in self.frames}) >= _PICTURES
 
     @property
     def best(self) -> FoundFace:
-        return max((face for _, face in self.looks), key=lambda face: face_weight(face.quality))
+        return max((face for _, face in self.frames), key=lambda face: face_weight(face.quality))
 
 
 class Tracker:
-    """Faces look by look, described by their best pictures.
+    """Faces frame by frame, described by their best pictures.
 
     Pictures are kept until a face is described: at most three of each that is in sight.
     """
 
     def __init__(self, settings: FaceSettings) -> None:
         self._settings = settings
-        self._looks: list[tuple[float, list[Detection]]] = []
+        self._frames: list[tuple[float, list[Detection]]] = []
         self._going_on: list[_Tracklet] = []
 
     @property
     def time(self) -> float:
-        """The time of the last look."""
-        return self._looks[-1][0]
+        """The time of the last frame."""
+        return self._frames[-1][0]
 
     @property
     def count(self) -> int:
-        """How many faces there were at the last look; -1 before the first."""
-        return len(self._going_on) if self._looks else -1
+        """How many faces there were at the last frame; -1 before the first."""
+        return len(self._going_on) if self._frames else -1
 
     def add(self, time: float, found: Sequence[FoundFace], *, is_new: bool) -> None:
-        """Add the faces of a look; nobody is followed into a shot that `is_new`."""
+        """Add the faces of a frame; nobody is followed into a shot that `is_new`."""
         going_on: list[_Tracklet] = []
-        near = not is_new and bool(self._looks) and time - self.time <= _FOLLOWED_SECONDS
+        near = not is_new and bool(self._frames) and time - self.time <= _FOLLOWED_SECONDS
         for face in found:
             before = self._before(face, found) if near else None
             going_on.append(_Tracklet() if before is None else before)
         self._end([tracklet for tracklet in self._going_on if tracklet not in going_on])
-        self._looks.append((time, []))
+        self._frames.append((time, []))
         for tracklet, face in zip(going_on, found, strict=True):
-            tracklet.looks.append((len(self._looks) - 1, face))
+            tracklet.frames.append((len(self._frames) - 1, face))
         self._going_on = going_on
 
     def repeat(self, time: float) -> None:
-        """Add a look at which the picture is that of the last one."""
-        self._looks.append((time, []))
+        """Add a frame at which the picture is that of the last one."""
+        self._frames.append((time, []))
         for tracklet in self._going_on:
-            tracklet.looks.append((len(self._looks) - 1, tracklet.last))
+            tracklet.frames.append((len(self._frames) - 1, tracklet.last))
 
     def detections(self) -> list[tuple[float, list[Detection]]]:
-        """Return the faces of all looks so far, from left to right, with their times."""
+        """Return the faces of all frames so far, from left to right, with their times."""
         self._end(self._going_on)
         self._going_on = []
-        for _, seen in self._looks:
+        for _, seen in self._frames:
             seen.sort(key=lambda detection: detection.face.box.x0 + detection.face.box.x1)
-        return self._looks
+        return self._frames
 
     def _before(self, face: FoundFace, found: Sequence[FoundFace]) -> _Tracklet | None:
         """Return the tracklet that a face goes on with, if there is no doubt about it."""
@@ -128,8 +128,8 @@ class Tracker:
         faces = describe_found([tracklet.best for tracklet in tracklets], self._settings)
         for tracklet, best in zip(tracklets, faces, strict=True):
             chosen, is_known = tracklet.best, False
-            for number, face in tracklet.looks:
-                time, seen = self._looks[number]
+            for number, face in tracklet.frames:
+                time, seen = self._frames[number]
                 is_first = face is chosen and not is_known
                 is_known = is_known or is_first
                 quality = face.quality
@@ -142,7 +142,7 @@ class Tracker:
 # people in LFW's training half are taken for one, on average over the photos (0.156, 0.343) and their
 # coarse (0.179, 0.359), small (0.168, 0.354) and shaken copies (0.185, 0.368): 1 in 25 and 1 in 6,000. Up
 # to 1.5 points more genuine pairs pass.
-_SAME_PLACE = 0.25  # overlap from which a face may be the one that was here at the last look
+_SAME_PLACE = 0.25  # overlap from which a face may be the one that was here at the last frame
 _NOT_ANOTHER = 0.17  # similarity that such a face needs: turned and blurred ones have little
 _SAME_PERSON = 0.36  # similarity of one that is elsewhere
 _CONTINUED = 2.5  # seconds: later, place means nothing
@@ -150,7 +150,7 @@ _CONTINUED = 2.5  # seconds: later, place means nothing
 
 @dataclass
 class Track:
-    """One face, followed through a shot: at most one detection for each look."""
+    """One face, followed through a shot: at most one detection for each frame."""
 
     detections: list[Detection] = field(default_factory=list)
 
@@ -179,7 +179,7 @@ def described_only(detections: Sequence[Detection]) -> Sequence[Detection]:
 
 
 def build_tracks(detections: Iterable[Sequence[Detection]]) -> list[Track]:
-    """Return the tracks of one shot, given its detections look by look."""
+    """Return the tracks of one shot, given its detections frame by frame."""
     tracks: list[Track] = []
     for seen in detections:
         pairs = sorted(
@@ -230,7 +230,7 @@ def _merge_tracks(tracks: list[Track]) -> list[Track]:
 
 
 _OUTLIER = 0.6  # of the usual similarity to the mean: a face below it is another one, or hardly a face
-_ENOUGH_LOOKS = 4  # at a shot, after which a poor face that was seen once is taken for a mistake
+_ENOUGH_FRAMES = 4  # of a shot, after which a poor face that was seen once is taken for a mistake
 _POOR = 0.15
 
 
@@ -247,7 +247,7 @@ class ShotPerson:
     seen
         Seconds for which the person is seen.
     track
-        (looks, 5) float32: time, x0, y0, x1, y1 of each look at the person.
+        (frames, 5) float32: time, x0, y0, x1, y1 in each frame that shows the person.
     """
 
     face: Face
@@ -256,18 +256,18 @@ class ShotPerson:
     track: NDArray[np.float32]
 
 
-def shot_people(tracks: Sequence[Track], looks: int, apart: float) -> list[ShotPerson]:
+def shot_people(tracks: Sequence[Track], frames: int, apart: float) -> list[ShotPerson]:
     """Return the people of a shot that was looked at so many times, from left to right.
 
-    `apart` is the usual time between two looks, for which a person seen at one of them is taken to be there.
+    `apart` is the usual time between two frames, for which a person seen at one of them is taken to be there.
     """
-    found = [_person(track, apart) for track in tracks if not _is_mistake(track, looks)]
+    found = [_person(track, apart) for track in tracks if not _is_mistake(track, frames)]
     return sorted(found, key=lambda person: (person.face.box.x0 + person.face.box.x1, person.at))
 
 
-def _is_mistake(track: Track, looks: int) -> bool:
+def _is_mistake(track: Track, frames: int) -> bool:
     return (
-        looks >= _ENOUGH_LOOKS
+        frames >= _ENOUGH_FRAMES
         and len(track.detections) == 1
         and (track.detections[0].weight < _POOR or track.detections[0].face.score < 0.8)
     )

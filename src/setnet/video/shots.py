@@ -19,7 +19,7 @@ _BINS = (12, 6, 6)  # of brightness, redness, blueness
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Signature:
-    """A look in short: `tiny` is (36, 64, 3), `histograms` (blocks, bins) with sum 1 for each block."""
+    """A frame in short: `tiny` is (36, 64, 3), `histograms` (blocks, bins) with sum 1 for each block."""
 
     time: float
     tiny: NDArray[np.float32]
@@ -31,17 +31,17 @@ class Signature:
         return float(self.tiny[..., 0].std())
 
     def distance(self, other: Signature) -> float:
-        """Return how different two looks are, 0 to 1: movement changes little, another scene much."""
+        """Return how different two frames are, 0 to 1: movement changes little, another scene much."""
         return float(np.abs(self.histograms - other.histograms).sum()) / (2 * len(self.histograms))
 
 
-def signature(look: Frame) -> Signature:
-    """Return the signature of a look."""
+def signature(frame: Frame) -> Signature:
+    """Return the signature of a frame."""
     import cv2
 
-    step = max(1, min(look.frame.shape[0] // (2 * _HEIGHT), look.frame.shape[1] // (2 * _WIDTH)))
+    step = max(1, min(frame.bgr.shape[0] // (2 * _HEIGHT), frame.bgr.shape[1] // (2 * _WIDTH)))
     small = cv2.resize(
-        np.ascontiguousarray(look.frame[::step, ::step]), (_WIDTH, _HEIGHT), interpolation=cv2.INTER_AREA
+        np.ascontiguousarray(frame.bgr[::step, ::step]), (_WIDTH, _HEIGHT), interpolation=cv2.INTER_AREA
     )
     tiny = np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2YCrCb), np.float32)
     blocks = tiny.reshape(_DOWN, _HEIGHT // _DOWN, _ACROSS, _WIDTH // _ACROSS, 3).transpose(0, 2, 1, 3, 4)
@@ -52,7 +52,7 @@ def signature(look: Frame) -> Signature:
         low, high = (0.0, 256.0) if channel == 0 else (64.0, 192.0)
         number = np.clip((pixels[..., channel] - low) * (bins / (high - low)), 0, bins - 1)
         parts.append(_soft_histogram(number, bins))
-    return Signature(look.time, tiny, (np.concatenate(parts, axis=1) / len(_BINS)).astype(np.float32))
+    return Signature(frame.time, tiny, (np.concatenate(parts, axis=1) / len(_BINS)).astype(np.float32))
 
 
 def _soft_histogram(values: NDArray[np.float32], bins: int) -> NDArray[np.float32]:
@@ -67,11 +67,11 @@ def _soft_histogram(values: NDArray[np.float32], bins: int) -> NDArray[np.float3
     return np.asarray(found[:, :bins] / values.shape[1], np.float32)
 
 
-CUT_DISTANCE = 0.22  # distance of looks on both sides of a cut, at least
-_STEADY = 3.0  # times what looks nearby differ: in shaken pictures all of them differ
-_NEARBY = 4  # looks on both sides
+CUT_DISTANCE = 0.22  # distance of frames on both sides of a cut, at least
+_STEADY = 3.0  # times what frames nearby differ: in shaken pictures all of them differ
+_NEARBY = 4  # frames on both sides
 _BLANK = 9.0  # contrast of a black or white picture
-_FADING = 1.15  # times the contrast of a look that the one further from a blank picture has
+_FADING = 1.15  # times the contrast of a frame that the one further from a blank picture has
 _DISSOLVE = 2.0  # seconds that a dissolve takes at most
 _MIXED = 0.42  # what a mix of both shots leaves unexplained of a picture in the middle, at most
 _MOVING = 0.05  # distance from which something is going on
@@ -103,7 +103,7 @@ def find_cuts(signatures: Sequence[Signature]) -> list[Cut]:
 
 
 def may_be_cut(a: Signature, b: Signature) -> bool:
-    """Return whether two looks, some pictures apart, may be of different shots."""
+    """Return whether two frames, some pictures apart, may be of different shots."""
     return a.distance(b) > 0.7 * CUT_DISTANCE
 
 
@@ -158,7 +158,7 @@ def _dissolves(signatures: Sequence[Signature], steps: Floats, known: Sequence[C
 
 
 def _end_of_change(signatures: Sequence[Signature], steps: Floats, first: int) -> int:
-    """Return the look at which a change that begins after `first` has ended, or gone on for too long."""
+    """Return the frame at which a change that begins after `first` has ended, or gone on for too long."""
     last = first
     while (
         last < len(steps)

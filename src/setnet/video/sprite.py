@@ -12,7 +12,7 @@ from setnet.video.frames import Frame
 LARGEST_SPRITE = 64 << 10  # bytes
 _PICTURES = 6
 _HEIGHT = 120
-_APART = 0.5  # seconds between pictures that are kept until the limits of shots are known
+_APART = 0.5  # seconds between pictures that are kept until the cuts are known
 _QUALITIES = (70, 40, 15)
 
 
@@ -32,18 +32,18 @@ def make_sprite(frames: Sequence[NDArray[np.uint8]]) -> bytes:
 
 
 class SpritePictures:
-    """Small pictures of the looks at a video, kept until the limits of its shots are known."""
+    """Small copies of frames, kept until the cuts are known."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[float, bytes]] = []
 
-    def take(self, look: Frame) -> None:
-        """Keep a small copy of a look, unless one was kept just before."""
-        if not self._kept or look.time - self._kept[-1][0] >= _APART:
-            self._kept.append((look.time, _jpeg(_small(look.frame), 85)))
+    def take(self, frame: Frame) -> None:
+        """Keep a small copy of a frame, unless one was kept just before."""
+        if not self._kept or frame.time - self._kept[-1][0] >= _APART:
+            self._kept.append((frame.time, _jpeg(_small(frame.bgr), 85)))
 
     def sprite(self, start: float, stop: float) -> bytes:
-        """Return the sprite of a shot; nothing where no look of it was kept."""
+        """Return the sprite of a shot; nothing where no frame of it was kept."""
         import cv2
 
         inside = [(time, data) for time, data in self._kept if start <= time < stop]

@@ -62,8 +62,6 @@ class Watched:
         Whether the video ends there.
     width, height
         Of the upright pictures.
-    looks, face_looks
-        How many pictures were looked at, and in how many of them faces were looked for.
     """
 
     shots: tuple[Shot, ...]
@@ -71,11 +69,9 @@ class Watched:
     is_end: bool
     width: int
     height: int
-    looks: int
-    face_looks: int
 
 
-USUAL_STEP = 1.0  # seconds between looks for faces
+USUAL_STEP = 1.0  # seconds between frames that are searched for faces
 _SOON = 0.5  # after a cut or when somebody came or went
 _SELDOM = 2.0  # while the same people stay
 _UNCHANGED = 0.012  # distance of pictures in which nothing has changed
@@ -92,39 +88,37 @@ def video_settings(settings: FaceSettings) -> FaceSettings:
 
 
 class FaceSchedule:
-    """The faces seen so far; they were looked for in `count` pictures."""
+    """The faces seen so far, and when to look for them next."""
 
     def __init__(self, settings: FaceSettings) -> None:
         self._settings = video_settings(settings)
         self._faces = Tracker(self._settings)
         self._last: Signature | None = None
         self._wait = 0.0
-        self.count = 0
 
-    def take(self, look: Frame, signature: Signature) -> None:
+    def take(self, frame: Frame, signature: Signature) -> None:
         """Look for faces if it is time to, or repeat the last finding where the picture is the same."""
         changed = 1.0 if self._last is None else signature.distance(self._last)
         if self._last is not None:
-            if changed < CUT_DISTANCE and look.time - self._faces.time < self._wait - 0.05:
+            if changed < CUT_DISTANCE and frame.time - self._faces.time < self._wait - 0.05:
                 return
             if changed < _UNCHANGED:  # the same people at the same place
-                self._faces.repeat(look.time)
+                self._faces.repeat(frame.time)
                 return
-        found = find_faces(look.pixels, self._settings)
-        self.count += 1
+        found = find_faces(frame.pixels, self._settings)
         if changed > CUT_DISTANCE or len(found) != self._faces.count:
             self._wait = _SOON
         else:
             self._wait = min(_SELDOM, 2 * self._wait)
-        self._faces.add(look.time, found, is_new=changed > CUT_DISTANCE)
+        self._faces.add(frame.time, found, is_new=changed > CUT_DISTANCE)
         self._last = signature
 
     def seen(self) -> list[tuple[float, list[Detection]]]:
-        """Return the faces of each look at which they were looked for."""
+        """Return the faces of each frame that was searched."""
         return self._faces.detections()
 
 
-_LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of looks stays small
+_LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of frames stays small
 _LEAST = 4.0  # seconds watched at once, however slow it is
 
 
@@ -162,18 +156,18 @@ def watch(
     def has_changed(a: Frame, b: Frame) -> bool:
         return may_be_cut(signature(a), signature(b))
 
-    for look in watch_frames(path, at, has_changed):
-        seconds = look.time - at
+    for frame in watch_frames(path, at, has_changed):
+        seconds = frame.time - at
         if seconds > _LONGEST_PART or (seconds > _LEAST and clock() - began > budget):
             is_end = False
             break
-        last = look
-        signatures.append(signature(look))
-        faces.take(look, signatures[-1])
-        sprites.take(look)
+        last = frame
+        signatures.append(signature(frame))
+        faces.take(frame, signatures[-1])
+        sprites.take(frame)
     if last is None:
         if at > 0:
-            return Watched((), at, True, 0, 0, 0, 0)
+            return Watched((), at, True, 0, 0)
         raise VideoError("holds no picture that can be decoded")
     found = find_cuts(signatures)
     # What has not ended is seen again from its beginning, unless it is all there is.
@@ -182,17 +176,17 @@ def watch(
     until = found[-1].begin if is_cut_short else end
     shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.seen())
     shots = [replace(shot, sprite=sprites.sprite(shot.start, shot.stop)) for shot in shots]
-    rows, columns = last.frame.shape[:2]
-    return Watched(tuple(shots), until, is_end, columns, rows, len(signatures), faces.count)
+    rows, columns = last.bgr.shape[:2]
+    return Watched(tuple(shots), until, is_end, columns, rows)
 
 
 def _shots(
-    begin: float, end: float, found: Sequence[Cut], looks: Sequence[tuple[float, Sequence[Detection]]]
+    begin: float, end: float, found: Sequence[Cut], frames: Sequence[tuple[float, Sequence[Detection]]]
 ) -> list[Shot]:
     shots: list[Shot] = []
     for cut in (*found, Cut(end, end)):
-        # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
-        inside = [(time, seen) for time, seen in looks if begin <= time <= cut.end]
+        # A frame at the beginning of a shot has its time; one at the end is of the shot that ends.
+        inside = [(time, seen) for time, seen in frames if begin <= time <= cut.end]
         if cut.end > begin:
             tracks = build_tracks(seen for _, seen in inside)
             times = [begin, *split_take(begin, cut.end, tracks), cut.end]

@@ -31,13 +31,13 @@ def test_packets_give_the_pictures_of_the_whole_video(
     clip: Path, tmp_path: Path, codec: str, keys: int
 ) -> None:
     made = encoded(clip, tmp_path, "-c:v", codec, "-g", str(keys))
-    whole = {round(look.time, 2): look for look in read_frames(str(made), 0.0, 0.0)}
+    whole = {round(frame.time, 2): frame for frame in read_frames(str(made), 0.0, 0.0)}
     found = list(watch_frames(str(made), 0.0, lambda a, b: True))
     assert len(found) >= 6
     assert all(b.time > a.time for a, b in pairwise(found))
-    for look in found:
-        same = whole[round(look.time, 2)]
-        assert np.abs(look.frame.astype(int) - same.frame).mean() < 3
+    for frame in found:
+        same = whole[round(frame.time, 2)]
+        assert np.abs(frame.bgr.astype(int) - same.bgr).mean() < 3
 
 
 def test_of_a_video_with_only_key_pictures_a_few_are_seen() -> None:
@@ -48,16 +48,16 @@ def test_of_a_video_with_only_key_pictures_a_few_are_seen() -> None:
 @pytest.mark.parametrize("options", ["-g 8", "-g 250", "-g 15 -sc_threshold 0"])
 def test_cuts_are_found_wherever_the_key_pictures_are(clip: Path, tmp_path: Path, options: str) -> None:
     made = encoded(clip, tmp_path, "-c:v", "libx264", *options.split())
-    seen = [signature(look) for look in watch_frames(str(made), 0.0, _may_be_cut)]
+    seen = [signature(frame) for frame in watch_frames(str(made), 0.0, _may_be_cut)]
     assert [limit.begin for limit in find_cuts(seen)] == pytest.approx([2.0, 4.0], abs=0.3)
     assert seen[-1].time > 5.5
 
 
 def test_a_flag_that_turns_the_pictures_is_followed(clip: Path, tmp_path: Path) -> None:
     made = encoded(clip, tmp_path, "-c:v", "libx264", "-g", "8")
-    before = next(watch_frames(str(made), 0.0, _may_be_cut)).frame
+    before = next(watch_frames(str(made), 0.0, _may_be_cut)).bgr
     set_turned(made)
-    after = next(watch_frames(str(made), 0.0, _may_be_cut)).frame
+    after = next(watch_frames(str(made), 0.0, _may_be_cut)).bgr
     assert np.array_equal(after, np.rot90(before, -1))
 
 

@@ -1,4 +1,4 @@
-"""Limits of shots in pictures that are computed: cuts, fades and dissolves are found, movement is not."""
+"""Cuts in pictures that are computed: cuts, fades and dissolves are found, movement is not."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ def scene(seed: int, rows: int = 72, columns: int = 400) -> NDArray[np.float32]:
     return patches.repeat(rows // 4, 0).repeat(columns // 20, 1).astype(np.float32)
 
 
-def panned(seed: int, looks: int, speed: int = 0) -> list[NDArray[np.float32]]:
+def panned(seed: int, frames: int, speed: int = 0) -> list[NDArray[np.float32]]:
     picture = scene(seed)
-    return [picture[:, n * speed : n * speed + 128] for n in range(looks)]
+    return [picture[:, n * speed : n * speed + 128] for n in range(frames)]
 
 
 def found(frames: Sequence[NDArray[np.float32]]) -> list[tuple[float, float]]:
-    looks = [Frame(n * APART, np.clip(frame, 0, 255).astype(np.uint8)) for n, frame in enumerate(frames)]
-    return [(limit.end, limit.begin) for limit in find_cuts([signature(look) for look in looks])]
+    signatures = [
+        signature(Frame(n * APART, np.clip(picture, 0, 255).astype(np.uint8)))
+        for n, picture in enumerate(frames)
+    ]
+    return [(cut.end, cut.begin) for cut in find_cuts(signatures)]
 
 
-def test_a_cut_is_found_at_the_first_look_after_it() -> None:
+def test_a_cut_is_found_at_the_first_frame_after_it() -> None:
     assert found([*panned(1, 8), *panned(2, 8)]) == [(1.75, 2.0)]
 
 
 @pytest.mark.parametrize("speed", [0, 1, 3])
-def test_a_camera_that_pans_makes_no_limit(speed: int) -> None:
+def test_a_camera_that_pans_makes_no_cut(speed: int) -> None:
     assert found(panned(3, 24, speed)) == []
 
 
-def test_a_fade_through_black_is_one_limit() -> None:
+def test_a_fade_through_black_is_one_cut() -> None:
     a, b = panned(4, 8), panned(5, 8)
     down = [a[-1] * s for s in (0.6, 0.2, 0.0)]
     up = [b[0] * s for s in (0.1, 0.5)]
@@ -47,7 +50,7 @@ def test_a_fade_through_black_is_one_limit() -> None:
     assert 1.75 <= end <= begin <= 3.5
 
 
-def test_a_dissolve_is_one_limit() -> None:
+def test_a_dissolve_is_one_cut() -> None:
     a, b = panned(6, 8), panned(7, 8)
     mixed = [(1 - s) * a[-1] + s * b[0] for s in (0.2, 0.4, 0.6, 0.8)]
     ((end, begin),) = found([*a, *mixed, *b])
