@@ -1,7 +1,8 @@
 # Two commands do everything: `make demo` and `make test`. Each sets up its own environment in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --constraint constraints.txt
+# Without compiling all of torch: what is imported is compiled then.
+PIP := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile \
          $(wildcard src/setnet/engine/kernels/c/*.[ch] src/setnet/engine/kernels/c/*/*.[ch])
 ARM := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
@@ -59,7 +60,7 @@ emulator:
 # PyLate has a torch of its own version. Faults are injected into files; a disk in memory does not wait for each fsync.
 soak: install emulator
 	$(PIP) --editable '.[bench]'
-	SETNET_SOAK=1 $(BIN)/pytest -m soak -rs --timeout 7200 --ignore tests/faults
+	SETNET_SOAK=1 $(BIN)/pytest -m "soak or hypothesis" -rs --timeout 7200 --ignore tests/faults
 	$(PYTHON) -m venv .venv/pylate
 	.venv/pylate/bin/pip install --quiet --editable '.[pylate,app]' httpx hypothesis openpeople pytest-timeout pytest-xdist
 	SETNET_SOAK=1 .venv/pylate/bin/python -m pytest -m soak -rs tests/connect/test_pylate.py

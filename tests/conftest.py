@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.support.soak import examples
+
 if TYPE_CHECKING:
     from tests.support.postgres_server import PostgresServer
 
-settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "same every time", derandomize=True, deadline=None, database=None, max_examples=examples(50)
+)
 settings.load_profile("same every time")
 
 # Who is in which photo, from left to right; names sort in this order.

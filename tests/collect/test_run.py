@@ -14,6 +14,7 @@ from setnet.collect import CollectRun, run_status, run_step
 from setnet.collect.run import Manifest, Row
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 from tests.support.invented_collect import invented_run
+from tests.support.soak import examples
 
 
 def test_a_new_run_needs_portraits_and_photos_that_are_there(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_rows_come_back_in_order_with_their_counts(tmp_path: Path) -> None:
     assert manifest.provenance() == {"from": "x"}
 
 
-@settings(max_examples=25)  # each waits for the disk several times
+@settings(max_examples=examples(10))  # each waits for the disk several times
 @given(st.data())
 def test_a_manifest_cut_anywhere_is_continued_to_the_same_bytes(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place:

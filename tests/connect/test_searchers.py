@@ -25,6 +25,7 @@ from setnet.engine.query import Examples, KnownPair, Matching, Scoring
 from setnet.errors import InvalidInputError, SetNetError, StorageError
 from tests.support.command_line import called
 from tests.support.live_server import Running, searcher_on
+from tests.support.soak import examples
 from tests.support.tcp_proxy import Proxy
 
 DIM, PEOPLE = 32, 150
@@ -125,7 +126,7 @@ CONDITIONS = {
     st.sampled_from(["exact", "fast", "fast", "set"]),
     st.fixed_dictionaries({}, optional=CONDITIONS),
 )
-@examples_of(max_examples=40)
+@examples_of(max_examples=examples(20))
 def test_any_number_of_parts_answers_as_one_index(
     clients: dict[int, CollectionClient],
     index: SetIndex,

@@ -17,6 +17,7 @@ from setnet.heads import Head, Logistic, SetNet, shipped_heads
 from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.heads.shipped import head_path
 from setnet.heads.tensor_file import read_tensors, read_texts, write_tensors
+from tests.support.soak import examples
 
 
 def every_part() -> Head:
@@ -158,7 +159,7 @@ def test_an_unknown_name_gets_the_list() -> None:
         SetNet.load("sface-9")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(15))
 @given(
     st.dictionaries(
         st.text("ab.é", min_size=1, max_size=4),

@@ -11,6 +11,7 @@ from setnet.errors import InvalidInputError
 from setnet.heads import Head, Logistic, SetNet, codec, net
 from setnet.heads.aggregator import Aggregator, unit
 from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
+from tests.support.soak import examples
 
 
 def floats(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -59,7 +60,7 @@ def test_it_is_an_aggregator_with_stated_bytes(head: Head) -> None:
     assert codes.dtype == np.uint8
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(15))
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 9), which=st.sampled_from(HEADS))
 def test_the_order_of_elements_does_not_matter(seed: int, size: int, which: Head) -> None:
     rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from setnet.errors import StorageError
 from setnet.library import Library, schema
 from setnet.library.database import Database
 from setnet.library.schema import FIRST_FORMAT, MIGRATIONS, Counts, count_problems, read_counts, recount
+from tests.support.soak import examples
 
 SECOND = "CREATE TABLE moods (id INTEGER PRIMARY KEY);\nINSERT INTO moods VALUES (7);\n"
 
@@ -95,7 +96,7 @@ def change(db: sqlite3.Connection, what: str, path: int, state: str, faces: int,
 
 
 @given(st.lists(CHANGES, max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_kept_numbers_are_those_of_counting_whatever_is_written(transactions: list[list[Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         database = Database(Path(folder) / "library.db")

@@ -19,6 +19,7 @@ from setnet.errors import InvalidInputError
 from setnet.library import Example, People
 from setnet.library.database import Database
 from setnet.library.journal import JOURNAL_TABLES, differing_rows
+from tests.support.soak import examples
 
 NAMES = ("Anna", "Ben", "Cleo", "Dan")
 
@@ -116,7 +117,7 @@ def performed(people: People, steps: list[tuple[str, str, str, int]]) -> Iterato
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 def test_any_changes_followed_by_as_many_undos_give_the_same_people(
     steps: list[tuple[str, str, str, int]],
 ) -> None:
@@ -135,7 +136,7 @@ def test_any_changes_followed_by_as_many_undos_give_the_same_people(
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 def test_each_entry_whatever_it_is_is_undone_by_the_next(steps: list[tuple[str, str, str, int]]) -> None:
     with some_people() as people:
         before = state_of(people)
@@ -149,7 +150,7 @@ def test_each_entry_whatever_it_is_is_undone_by_the_next(steps: list[tuple[str, 
 
 
 @given(STEPS, st.sampled_from(NAMES))
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 def test_whoever_is_removed_for_good_is_in_no_table(
     steps: list[tuple[str, str, str, int]], name: str
 ) -> None:

@@ -20,6 +20,7 @@ from PIL import Image
 
 from setnet.errors import PhotoError
 from setnet.faces import Box, open_photo
+from tests.support.soak import examples
 
 ORIENTATION, TAKEN = 0x0112, 0x9003
 NOISE = np.random.default_rng(4).integers(0, 255, (120, 160, 3), np.uint8)
@@ -319,7 +320,7 @@ def test_names_that_are_no_utf8_are_read_and_named_printably(tmp_path: Path) -> 
     str(caught.value).encode("utf-8")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     kind=st.sampled_from(["JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "HEIF"]),
     flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=8),

@@ -18,6 +18,7 @@ from setnet.errors import ModelError
 from setnet.faces import FaceSettings, extract_faces, load_descriptor, model_entry, model_paths
 from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.registry import write_model_entry
+from tests.support.soak import examples
 
 onnx = pytest.importorskip("onnx", reason="onnx comes with setnet[train]")
 
@@ -167,7 +168,7 @@ def test_a_torch_model_with_the_papers_crop_runs_by_its_entry(
     np.testing.assert_allclose(face.descriptor, expected / np.linalg.norm(expected), atol=1e-4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.binary(max_size=200))
 def test_bytes_that_are_no_model_are_a_model_error(data: bytes) -> None:
     with contextlib.suppress(ModelError):

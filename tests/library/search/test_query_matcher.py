@@ -18,6 +18,7 @@ from setnet.library.person_matcher import PersonMatcher
 from setnet.library.query import PhotoQuery, QueryPerson
 from setnet.library.score_calibration import ScoreCalibration
 from setnet.library.search import QueryMatcher
+from tests.support.soak import examples
 
 MODEL = ScoreCalibration.of(load_calibration("sface", "match"))
 PEOPLE, PHOTOS = 3, 6
@@ -73,7 +74,7 @@ table = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(table, st.tuples(*[st.sampled_from([1, 3, 10])] * PEOPLE), st.sampled_from([300, 30_000]))
 def test_a_photo_where_nobody_is_less_probable_is_never_behind(
     rows: list[list[float]], examples: tuple[int, ...], faces: int
@@ -104,7 +105,7 @@ def test_a_match_that_is_no_more_than_a_guess_still_counts() -> None:
 near = st.floats(-0.06, 0.06)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(near, near, st.tuples(*[st.sampled_from([1, 3, 10])] * 2), st.booleans())
 @example(0.005, -0.004, (3, 1), False)
 def test_whom_one_name_finds_either_name_finds(
