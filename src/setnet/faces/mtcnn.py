@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class Mtcnn(Detector):
         import cv2
 
         parts = [np.zeros((0, 5), np.float32)]
-        turned = cv2.transpose(level)
+        turned = cast(Pixels, cv2.transpose(level))
         shared = _CELL - _STRIDE  # columns of two strips; one more makes a column of windows
         for left in range(0, len(turned) - shared, _STRIP):
             offsets, scores = _run(self._pnet, turned[None, left : left + _STRIP + shared])
