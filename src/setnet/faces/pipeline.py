@@ -76,7 +76,6 @@ def extract_faces(
         When the photo cannot be opened, a model is missing or wrong, or `image` is no image.
         A photo without faces is no error.
     """
-    settings, times = settings or FaceSettings(), times if times is not None else StageTimes()
     return describe_found(find_faces(image, settings, times=times), settings, times=times)
 
 
@@ -84,8 +83,7 @@ def find_faces(
     image: Image, settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[FoundFace]:
     """Return the faces in a photo as `extract_faces` does, not described yet."""
-    settings = settings or FaceSettings()
-    times = times if times is not None else StageTimes()
+    settings, times = settings or FaceSettings(), times or StageTimes()
     with times.spent("decoder"):
         photo = _open(image, settings)
     detector, descriptor = load_detector(settings.detector), load_descriptor(settings.descriptor)
@@ -106,7 +104,7 @@ def describe_found(
     found: Sequence[FoundFace], settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[Face]:
     """Return faces with their descriptors; the settings are those that they were found with."""
-    settings, times = settings or FaceSettings(), times if times is not None else StageTimes()
+    settings, times = settings or FaceSettings(), times or StageTimes()
     with times.spent("descriptor"):
         descriptors = load_descriptor(settings.descriptor).describe([face.crop for face in found])
     return [

@@ -62,7 +62,9 @@ def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = 
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
     with suppress(OSError):  # a cache that cannot be written costs time at the next start, nothing else
-        _keep(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Several processes may write it at once: what they leave is verified by the hash in its name.
+        replace_file(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
     return session
 
 
@@ -152,14 +154,6 @@ def _start(model: bytes | str, whole_photos: bool, providers: list[str]) -> Any:
     # Weight-only quantised files: expand the weights at load, not again in each run.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
     return onnxruntime.InferenceSession(model, options, providers=providers)
-
-
-def _keep(place: Path, model: bytes) -> None:
-    """Store an adapted model under its name at once, whichever of several processes comes first."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    own = place.with_name(f"{os.getpid()}-{place.name}")
-    replace_file(own, model)
-    own.replace(place)
 
 
 _ROLES = {  # the files each kind of detector needs

@@ -13,7 +13,6 @@ from setnet.durable import replace_file
 from setnet.errors import InvalidInputError, check_number, choice_error
 from setnet.faces.photo import DEFAULT_MAX_PIXELS
 from setnet.faces.registry import (
-    ModelEntry,
     calibration_file,
     is_file_name,
     model_entry,
@@ -109,22 +108,18 @@ def load_calibration(descriptor: str, part: str | None = None) -> Mapping[str, A
 
     Where the model has none, the default model's is returned, with a warning.
     """
-    entry, default = model_entry(descriptor, "descriptor"), FaceSettings().descriptor
-    if found := _part(entry, part):
-        return found
-    _LOG.warning(
-        "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate` "
-        "fits one to labelled faces",
-        entry.name,
-        default,
-    )
-    return _part(model_entry(default, "descriptor"), part)
-
-
-def _part(entry: ModelEntry, part: str | None) -> Mapping[str, Any]:
-    if part is None:
-        return entry.calibration
-    found: Mapping[str, Any] = entry.calibration.get(part, {})
+    default = FaceSettings().descriptor
+    found: Mapping[str, Any]
+    for name in (descriptor, default):
+        calibration = model_entry(name, "descriptor").calibration
+        if found := calibration if part is None else calibration.get(part, {}):
+            break
+        _LOG.warning(
+            "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate` "
+            "fits one to labelled faces",
+            model_entry(name, "descriptor").name,
+            default,
+        )
     return found
 
 

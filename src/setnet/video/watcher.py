@@ -92,7 +92,7 @@ class FaceSchedule:
 
     def __init__(self, settings: FaceSettings) -> None:
         self._settings = video_settings(settings)
-        self._faces = Tracker(self._settings)
+        self.tracker = Tracker(self._settings)
         self._last: Signature | None = None
         self._wait = 0.0
 
@@ -100,22 +100,18 @@ class FaceSchedule:
         """Look for faces if it is time to, or repeat the last finding where the picture is the same."""
         changed = 1.0 if self._last is None else signature.distance(self._last)
         if self._last is not None:
-            if changed < CUT_DISTANCE and frame.time - self._faces.time < self._wait - 0.05:
+            if changed < CUT_DISTANCE and frame.time - self.tracker.time < self._wait - 0.05:
                 return
             if changed < _UNCHANGED:  # the same people at the same place
-                self._faces.repeat(frame.time)
+                self.tracker.repeat(frame.time)
                 return
         found = find_faces(frame.pixels, self._settings)
-        if changed > CUT_DISTANCE or len(found) != self._faces.count:
+        if changed > CUT_DISTANCE or len(found) != self.tracker.count:
             self._wait = _SOON
         else:
             self._wait = min(_SELDOM, 2 * self._wait)
-        self._faces.add(frame.time, found, is_new=changed > CUT_DISTANCE)
+        self.tracker.add(frame.time, found, is_new=changed > CUT_DISTANCE)
         self._last = signature
-
-    def seen(self) -> list[tuple[float, list[Detection]]]:
-        """Return the faces of each frame that was searched."""
-        return self._faces.detections()
 
 
 _LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of frames stays small
@@ -174,7 +170,7 @@ def watch(
     is_cut_short = not is_end and bool(found)
     end = found[-1].end if is_cut_short else last.time + FRAME_STEP / 2
     until = found[-1].begin if is_cut_short else end
-    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.seen())
+    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.tracker.detections())
     shots = [replace(shot, sprite=sprites.sprite(shot.start, shot.stop)) for shot in shots]
     rows, columns = last.bgr.shape[:2]
     return Watched(tuple(shots), until, is_end, columns, rows)
