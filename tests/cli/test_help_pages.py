@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 from docs.hooks.commands import ENVIRONMENT, EXIT_CODES, help_pages
 from setnet.cli.app import COMMANDS, command
@@ -82,6 +83,8 @@ def test_every_command_and_option_is_documented(path: str, found: Any) -> None:
     assert len(found.help.split()) > 2
     undocumented = [p.opts for p in found.params if p.param_type_name == "option" and not p.help]
     assert undocumented == []
+    page = found.get_help(typer.Context(found, info_name=path))
+    assert re.findall(r"<[a-z]+(?: range)?>", page) == []  # types of Python
 
 
 GROUPS = [name for name in COMMANDS if hasattr(command(name), "commands") and name != "models"]

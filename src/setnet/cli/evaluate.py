@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import CommandGroup, argument, make_app, option, settings_command
+from setnet.cli.options import (
+    CommandGroup,
+    PlainCommand,
+    argument,
+    make_app,
+    option,
+    settings_command,
+)
 from setnet.cli.output import ProgressBar, console, say
 from setnet.evaluate import EXPERIMENTS, experiment_module
 
@@ -39,7 +46,7 @@ class _Experiments(CommandGroup):
             return self._others.get(cmd_name)
         alone = make_app()
         made_by = f"setnet evaluate {cmd_name}"
-        alone.command(cmd_name)(experiment_command(experiment_module(cmd_name), made_by))
+        alone.command(cmd_name, cls=PlainCommand)(experiment_command(experiment_module(cmd_name), made_by))
         return typer.main.get_command(alone)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -109,7 +116,7 @@ def run_study(module: ModuleType, name: str) -> None:
     from setnet.cli.app import run
 
     study = make_app()
-    study.command()(experiment_command(module, name))
+    study.command(cls=PlainCommand)(experiment_command(module, name))
     run(study, name)
 
 
@@ -131,7 +138,7 @@ def _print_result(table: Table) -> None:
     console().print(shown)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def compare(
     results: Annotated[list[Path], argument("FILE.json...", "Results of experiments.")],
 ) -> None:
@@ -143,7 +150,7 @@ def compare(
             _print_result(table)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def report(
     folder: Annotated[Path, argument("DIR", "Folder with the JSON files of experiments.")],
     out: Annotated[Path | None, option("[default: DIR/report.md]", metavar="FILE.md")] = None,

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -128,10 +129,20 @@ class _Conversion:
         return self._converter().coerce(value, param=param, ctx=ctx)
 
 
-def _with_conversion(parameters: Iterable[Any]) -> list[Any]:
+_KINDS = {"<int>": "N", "<int range>": "N", "<float>": "NUMBER", "<str>": "TEXT", "<path>": "PATH"}
+
+
+def _name_kind(parameter: Any, ctx: Any) -> str | None:
+    """Return what the help calls the value of a parameter, which is no type of Python."""
+    kind = type(parameter).display_type_rich(parameter, ctx)
+    return "" if isinstance(parameter, TyperArgument) else _KINDS.get(kind, kind)
+
+
+def _for_people(parameters: Iterable[Any]) -> list[Any]:
     """Return parameters that convert by `_Conversion`, where Typer has the place for it (0.29)."""
     found = list(parameters)
     for parameter in found:
+        parameter.display_type_rich = partial(_name_kind, parameter)
         if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
             conversion = _Conversion(parameter)
             parameter.get_runtime_param = lambda conversion=conversion: conversion
@@ -139,17 +150,11 @@ def _with_conversion(parameters: Iterable[Any]) -> list[Any]:
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help names its arguments without their types in Python."""
-
-    def __init__(self, *given: Any, params: list[Any] | None = None, **more: Any) -> None:
-        for parameter in params or ():
-            if isinstance(parameter, TyperArgument):
-                parameter.display_type_rich = lambda ctx: ""  # type: ignore[method-assign]
-        super().__init__(*given, params=params, **more)
+    """A command whose help names no types of Python."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
-        return _with_conversion(super().get_params(ctx))
+        return _for_people(super().get_params(ctx))
 
 
 class CommandGroup(TyperGroup):
@@ -157,7 +162,7 @@ class CommandGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
-        return _with_conversion(super().get_params(ctx))
+        return _for_people(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; without any, print the help."""

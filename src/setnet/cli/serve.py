@@ -17,7 +17,7 @@ app = make_app()
 def serve(
     call: Call,
     host: Annotated[
-        str, option("Address to listen on; any but a loopback address needs a token.")
+        str, option("Address to listen on; any but a loopback address needs a token.", metavar="ADDRESS")
     ] = "127.0.0.1",
     port: PortOption = 8422,
     open_page: OpenOption = False,
