@@ -57,6 +57,26 @@ def _log(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
+def settle_log(path: Path) -> None:
+    """Commit over what a commit that failed or was killed may have left at the end of the log.
+
+    SQLite writes a commit to the log, then to the index of the log, which everybody who has the database open
+    shares. What is cut short in between, nobody sees until all have closed it, and then whoever opens it finds
+    it stored. Any commit after it puts an end to it; this one changes nothing else.
+    """
+    if not log_bytes(path):
+        return
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db:
+        try:
+            with transaction(db):
+                version = db.execute("PRAGMA user_version").fetchone()[0]
+                db.execute(f"PRAGMA user_version = {version}")
+        except sqlite3.OperationalError as error:
+            # somebody is writing, and commits over it; or the disk is full, and the log ends here
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
+                raise
+
+
 class ReadAccess:
     """A connection for reading a catalogue, by the best way that permissions allow."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import after_commit, storage_errors
-from setnet.engine.catalog import Catalog
+from setnet.engine.catalog import Catalog, settle_log
 from setnet.engine.columns import columns_of
 from setnet.engine.commit_log import CommitLog
 from setnet.engine.files import (
@@ -258,6 +258,7 @@ class Writer:
         try:
             self.catalog = Catalog(self.catalog_path, read_only=False)
             self.catalog.db.execute("PRAGMA synchronous = FULL")
+            settle_log(self.catalog_path)
             self._compare_log()
             self._put_aside()
             restrict_with_notice(root)

@@ -19,7 +19,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from setnet.durable import check_disk_full, transaction
-from setnet.engine.catalog import ReadAccess
+from setnet.engine.catalog import ReadAccess, settle_log
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.library.journal import JOURNAL_TABLES, Entry, Journal, lost_changes, stored_number, table_rows
 from setnet.library.paths import COPIES, JOURNAL, LOCK, NEXT_DATABASE, QUARANTINE, STAGING, display_path
@@ -84,6 +84,8 @@ class Database:
                 if not path.exists() and self._can_write:
                     make_private(path)
                 migrate(self.connection)
+                if self._can_write:
+                    settle_log(path)
                 self._compare_with_journal()
             self._identity = self._on_disk()
         except BaseException:
