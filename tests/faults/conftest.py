@@ -14,7 +14,8 @@ from tests.faults.bench import Bench
 from tests.faults.harness import Trials, build_shim
 from tests.support.small_models import write_small_model
 
-collect_ignore = ["fork_server.py", "full_disk.py", "simulation.py"]  # programs of their own, not tests
+# programs of their own, not tests
+collect_ignore = ["cut_commit.py", "fork_server.py", "full_disk.py", "simulation.py"]
 
 
 @pytest.fixture(scope="session")

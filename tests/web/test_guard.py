@@ -88,6 +88,7 @@ def test_a_session_ends_with_its_time_and_when_there_are_too_many(monkeypatch: p
     monkeypatch.setattr("setnet.web.guard._MOST_SESSIONS", 2)
     begun = [sessions.begin() for _ in range(3)]
     assert [sessions.access(session) for session in begun] == [None, Access.ALL, Access.ALL]
+    assert Sessions().access(begun[2]) is None  # after a restart
 
 
 def test_signing_out_ends_the_session_wherever_it_is_used(proxied: TestClient) -> None:

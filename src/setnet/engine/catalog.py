@@ -60,9 +60,9 @@ def _log(path: Path) -> Path:
 def settle_log(path: Path) -> None:
     """Commit over what a commit that failed or was killed may have left at the end of the log.
 
-    SQLite writes a commit to the log, then to the index of the log, which everybody who has the database open
-    shares. What is cut short in between, nobody sees until all have closed it, and then whoever opens it finds
-    it stored. Any commit after it puts an end to it; this one changes nothing else.
+    SQLite writes a commit to the log, then to the index of the log that all who have the database open share.
+    If it is cut short in between, nobody sees it until all have closed the database; whoever opens it then
+    finds it stored. The next commit overwrites it: this one, which changes nothing else.
     """
     if not log_bytes(path):
         return
