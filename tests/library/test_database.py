@@ -124,3 +124,25 @@ def test_a_library_that_cannot_be_written_can_be_searched(
         with pytest.raises(StorageError, match="read-only"):
             library.people.add("Anna", [Example(faces[0])])
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_database_that_is_truncated_while_it_is_read_is_an_error_and_the_process_lives(
+    tmp_path: Path,
+) -> None:
+    database = Database(tmp_path / "library.db")
+    with database.writing() as db:
+        rows = [(f"{n:04}", "x" * 3000) for n in range(900)]
+        db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+    database.close()
+    database = Database(tmp_path / "library.db")
+
+    def read() -> None:
+        with database.reading() as db:
+            found = db.execute("SELECT value FROM meta ORDER BY key")
+            found.fetchone()
+            os.truncate(tmp_path / "library.db", 1 << 16)
+            found.fetchall()
+
+    with pytest.raises(StorageError, match="repair"):
+        read()
+    database.close()

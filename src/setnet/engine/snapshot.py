@@ -224,16 +224,17 @@ class Snapshot:
     def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
         """Return (segment, rows) of the living items with these sequence numbers."""
         found = []
-        for s, segment in enumerate(self.segments):
-            at = np.searchsorted(segment.seq, seqs)
-            here = at < len(segment)
-            here[here] = segment.seq[at[here]] == seqs[here]
-            rows = at[here]
-            dead = self.dead[s]
-            if dead is not None:
-                rows = rows[~dead[rows]]
-            if len(rows):
-                found.append((s, rows.astype(np.int64)))
+        with self.intact():
+            for s, segment in enumerate(self.segments):
+                at = np.searchsorted(segment.seq, seqs)
+                here = at < len(segment)
+                here[here] = segment.seq[at[here]] == seqs[here]
+                rows = at[here]
+                dead = self.dead[s]
+                if dead is not None:
+                    rows = rows[~dead[rows]]
+                if len(rows):
+                    found.append((s, rows.astype(np.int64)))
         return found
 
     def allowed(self, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:

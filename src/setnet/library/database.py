@@ -28,7 +28,6 @@ from setnet.system import FileLock, sync_folder
 
 _LOG = logging.getLogger("setnet.library")
 _PATIENCE_SECONDS = 10.0
-_MAPPED = 1 << 30  # bytes read without a copy or a system call per page
 _COPIES, _COPY_SECONDS = 3, 24 * 3600.0  # how many are kept, and how far apart they are at least
 
 
@@ -113,7 +112,6 @@ class Database:
             "foreign_keys = ON",
             "recursive_triggers = ON",  # a row that is replaced is deleted, for triggers too
             "temp_store = MEMORY",
-            f"mmap_size = {_MAPPED}",
         ):
             access.db.execute(f"PRAGMA {setting}")
         return access

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
+from setnet.engine import Collection
 from setnet.engine.kernels import backend, reference
-from setnet.engine.segment_file import BLOCK, FORMAT, TRAILER
+from setnet.engine.segment_file import BLOCK, FORMAT, TRAILER, SegmentFile
 from setnet.errors import StorageError, VersionError
 from tests.support.segment_bytes import checksums, footer_and_arrays, places, put_together
 
@@ -180,15 +181,23 @@ def _use(index: SetIndex) -> None:
 
 
 @pytest.mark.parametrize(
-    "array", ["elements", "codes", "fine_codes", "offsets", "id_bytes", "column_0_texts"]
+    ("kind", "array"),
+    [("index", name) for name in ("elements", "codes", "fine_codes", "offsets", "id_bytes", "column_0_texts")]
+    + [("collection", "elements"), ("collection", "column_0_texts")],
 )
-def test_no_search_reads_a_flipped_bit_that_its_checksum_shows(tmp_path: Path, array: str) -> None:
+def test_no_search_reads_a_flipped_bit_that_its_checksum_shows(
+    tmp_path: Path, kind: str, array: str
+) -> None:
     rows = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    with SetIndex.create(tmp_path / "i", 16, head="none") as index:
-        index.add([f"{n}" for n in range(300)], rows, [1] * 300, [{"n": n} for n in range(300)])
+    items = [f"{n}" for n in range(300)], rows, [1] * 300, [{"n": n} for n in range(300)]
+    if kind == "index":
+        with SetIndex.create(tmp_path / "i", 16, head="none") as index:
+            index.add(*items)
+    else:
+        Collection.create(tmp_path / "i", 16, head="none").add(*items)
     flip(tmp_path / "i", array)
     with SetIndex.open(tmp_path / "i", read_only=True) as index:
-        with pytest.raises(StorageError, match=rf"00000001\.seg is damaged.*'{array}'.*run check"):
+        with pytest.raises(StorageError, match=rf"\.seg is damaged.*'{array}'.*run check"):
             _use(index)
         assert array in index.check().problems[0]
 
@@ -228,6 +237,54 @@ def test_a_file_truncated_while_it_is_searched_is_an_error(stored: Path) -> None
         with pytest.raises(StorageError, match="truncated"):
             index.elements("item 5")
         assert "truncated" in " ".join(index.check().problems)
+
+
+USES: dict[str, Callable[[SetIndex], object]] = {
+    "exact": lambda index: index.search(QUERY, 3),
+    "fast": lambda index: index.search(QUERY, 3, "fast"),
+    "sets": lambda index: index.search(QUERY, 3, "set"),
+    "conditions": lambda index: index.search(QUERY, 3, where={"n": {"<": 250}}),
+    "rerank": lambda index: index.rerank(QUERY, ["a5", "a6"]),
+    "item": lambda index: index["a5"],
+    "items": lambda index: list(index.items()),
+    "elements": lambda index: index.elements("a5"),
+    "contents": lambda index: index.contents(),
+    "sample": lambda index: index.sample(20),
+    "delete": lambda index: index.delete(["a5"]),
+    "delete where": lambda index: index.delete(where={"n": {"<": 250}}),
+    "update": lambda index: index.update({"a5": {"n": 1000}}),
+    "replace": lambda index: index.add(["a5"], QUERY, [2]),
+    "compact": lambda index: index.compact(),
+    "backup": lambda index: index.backup(index.path.parent / "backup"),
+}
+
+
+@compiled
+@pytest.mark.parametrize("kind", USES)
+def test_a_file_truncated_just_after_it_was_found_whole_is_an_error(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    with SetIndex.create(tmp_path / "i", 16) as index:
+        index.add([f"a{n}" for n in range(300)], rows, [1] * 300, [{"n": n} for n in range(300)])
+        index.add(["b"], rows[:1], [1])
+    path = tmp_path / "i" / "segments" / "00000001.seg"
+    whole, find_whole = path.read_bytes(), SegmentFile.ensure_whole
+    with SetIndex.open(tmp_path / "i") as index:
+        _use(index)  # from now on its checksums count as compared
+
+        def truncate_then(file: SegmentFile) -> None:
+            find_whole(file)
+            if file.path == path:
+                os.truncate(path, 0)
+
+        with monkeypatch.context() as patch, pytest.raises(StorageError, match="truncated"):
+            patch.setattr(SegmentFile, "ensure_whole", truncate_then)
+            USES[kind](index)
+    path.write_bytes(whole)
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert len(index) == 301
 
 
 @compiled
