@@ -71,6 +71,7 @@ def test_a_killed_run_loses_nothing_it_stored_and_the_next_completes_it(tmp_path
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)  # five minutes alone, several times that on a busy machine
 def test_a_run_killed_at_many_moments_ends_as_one_that_was_not(tmp_path: Path, many: Path) -> None:
     chance = random.Random(1)
     kills = 0
