@@ -58,13 +58,15 @@ emulator:
 	|| echo "no emulator can be installed here: the tests of the kernels for ARM will be skipped"
 
 # PyLate has a torch of its own version. Faults are injected into files; a disk in memory does not wait for each fsync.
+# Tests that are not marked take longer forms here: two processes in turns, checks beside a writer.
 soak: install emulator
 	$(PIP) --editable '.[bench]'
 	SETNET_SOAK=1 $(BIN)/pytest -m "soak or hypothesis" -rs --timeout 7200 --ignore tests/faults
 	$(PYTHON) -m venv .venv/pylate
 	.venv/pylate/bin/pip install --quiet --editable '.[pylate,app]' httpx hypothesis openpeople pytest-timeout pytest-xdist
 	SETNET_SOAK=1 .venv/pylate/bin/python -m pytest -m soak -rs tests/connect/test_pylate.py
-	SETNET_SOAK=1 $(BIN)/pytest tests/faults --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
+	SETNET_SOAK=1 $(BIN)/pytest tests/faults tests/engine/test_two_processes.py tests/library/test_check_beside_writers.py \
+	  --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
 
 # Guided by coverage for a minute per target, then a million inputs from seeds (which `make soak` tries too).
 fuzz: install

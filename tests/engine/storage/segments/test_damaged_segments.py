@@ -185,9 +185,7 @@ def _use(index: SetIndex) -> None:
     [("index", name) for name in ("elements", "codes", "fine_codes", "offsets", "id_bytes", "column_0_texts")]
     + [("collection", "elements"), ("collection", "column_0_texts")],
 )
-def test_no_search_reads_a_flipped_bit_that_its_checksum_shows(
-    tmp_path: Path, kind: str, array: str
-) -> None:
+def test_no_search_reads_a_flipped_bit_that_its_checksum_shows(tmp_path: Path, kind: str, array: str) -> None:
     rows = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     items = [f"{n}" for n in range(300)], rows, [1] * 300, [{"n": n} for n in range(300)]
     if kind == "index":
