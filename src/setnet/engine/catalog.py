@@ -30,6 +30,7 @@ from setnet.errors import (
     VersionError,
 )
 
+_UNSETTLED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
 State = tuple[tuple[int, int, int] | None, ...]
 ATTEMPTS = 20
 
@@ -72,8 +73,8 @@ def settle_log(path: Path) -> None:
                 version = db.execute("PRAGMA user_version").fetchone()[0]
                 db.execute(f"PRAGMA user_version = {version}")
         except sqlite3.OperationalError as error:
-            # somebody is writing, and commits over it; or the disk is full, and the log ends here
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
+            # somebody is writing, and commits over it; this user cannot; or the disk is full where the log ends
+            if error.sqlite_errorcode & 0xFF not in _UNSETTLED:
                 raise
 
 
