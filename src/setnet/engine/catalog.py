@@ -1,9 +1,8 @@
 """The truth about an index: one SQLite database of items, segments and deletions.
 
-Readers who may not write the folder read it too, by the best way that permissions allow: SQLite needs a
-shared-memory file to read its write-ahead log, and where it can have none, database and log are put together
-in memory. A database file is opened by SQLite alone, never by hand: closing a descriptor of our own would
-drop all locks that this process holds on the file (sqlite.org/howtocorrupt.html, 2.2).
+Readers who may not write the folder read it too, by the best way that permissions allow. A database file is
+opened by SQLite alone, never by hand: closing a descriptor of our own would drop all locks that this process
+holds on the file (sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -32,7 +30,6 @@ from setnet.errors import (
 
 _UNSETTLED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
 State = tuple[tuple[int, int, int] | None, ...]
-ATTEMPTS = 20
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -73,7 +70,7 @@ def settle_log(path: Path) -> None:
                 version = db.execute("PRAGMA user_version").fetchone()[0]
                 db.execute(f"PRAGMA user_version = {version}")
         except sqlite3.OperationalError as error:
-            # somebody is writing, and commits over it; this user cannot; or the disk is full where the log ends
+            # somebody is writing, and commits over it; this user may not; the disk is full where the log ends
             if error.sqlite_errorcode & 0xFF not in _UNSETTLED:
                 raise
 
@@ -96,9 +93,12 @@ class ReadAccess:
         try:
             self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
             self._seen = None
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
             self.db.close()
-            self.db = self._copied()
+            raise StorageError(
+                f"{path} has changes in its write-ahead log, which cannot be read where you may not write: "
+                "let its owner open it, or copy the folder to where you may write"
+            ) from error
 
     @property
     def is_outdated(self) -> bool:
@@ -115,62 +115,9 @@ class ReadAccess:
                 found.append(None)
         return tuple(found)
 
-    def _copied(self) -> sqlite3.Connection:
-        """Return a database in memory that holds database and log as of one moment."""
-        for _ in range(ATTEMPTS):
-            self._seen = self._state()
-            with closing(connect(self._path, "immutable=1")) as stored:
-                data = bytearray(stored.serialize())
-            apply_log(data, _log(self._path).read_bytes())
-            if self._state() == self._seen:
-                break
-        else:
-            raise sqlite3.OperationalError("it changes too often to be copied; try again")
-        data[18:20] = b"\1\1"  # no write-ahead log: databases in memory have none
-        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        copy.deserialize(bytes(data))
-        return copy
-
     def close(self) -> None:
         """Close the connection."""
         self.db.close()
-
-
-def apply_log(data: bytearray, log: bytes) -> None:
-    """Write the commits in a write-ahead log into the bytes of its database.
-
-    The layout is that of sqlite.org/fileformat2.html, section 4; reading ends at the first frame that does
-    not fit its checksum, as SQLite's own recovery does.
-    """
-    if len(log) < 32:
-        return
-    magic, _, size, _, *salts, first, second = struct.unpack(">8I", log[:32])
-    words = ">" if magic & 1 else "<"
-    sums = _add_checksum(words, log[:24], (0, 0))
-    if magic & ~1 != 0x377F0682 or sums != (first, second):
-        return
-    waiting: dict[int, bytes] = {}
-    for at in range(32, len(log) - 24 - size + 1, 24 + size):
-        page, pages_after, *frame_salts, first, second = struct.unpack(">6I", log[at : at + 24])
-        content = log[at + 24 : at + 24 + size]
-        sums = _add_checksum(words, content, _add_checksum(words, log[at : at + 8], sums))
-        if frame_salts != salts or sums != (first, second):
-            return
-        waiting[page] = content
-        if pages_after:  # a commit
-            data.extend(bytes(max(0, pages_after * size - len(data))))
-            for number, written in waiting.items():
-                data[(number - 1) * size : number * size] = written
-            del data[pages_after * size :]
-            waiting.clear()
-
-
-def _add_checksum(words: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
-    first, second = sums
-    for x, y in struct.iter_unpack(f"{words}2I", data):
-        first = (first + x + second) & 0xFFFFFFFF
-        second = (second + y + first) & 0xFFFFFFFF
-    return first, second
 
 
 ListedSegment = tuple[int, int, int, int, int]  # number, items, elements, bytes, crc
