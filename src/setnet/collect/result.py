@@ -27,6 +27,7 @@ from setnet.library import write_descriptor_file
 from setnet.system import sync_folder
 
 REFUSE, AS_UNKNOWN, DROP_PHOTO = UNANSWERED = "refuse", "unknown", "drop"
+_Names = list[str | None]  # of the faces of a photo; None is an unknown person
 _FACE_BINS, _PEOPLE_BINS = (2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6)  # the last one is "more than 5"
 
 
@@ -91,42 +92,24 @@ def split_people(
     return {name: chosen.get(name, "train" if sizes["train"] or not chosen else "test") for name in names}
 
 
-@dataclass
-class SetStatistics:
-    """Counts of photos, faces and people, and the distributions of the paper's tables 1 and 2."""
-
-    photos: int = 0
-    faces: int = 0
-    known_faces: int = 0
-    faces_per_photo: Counter[int] = field(default_factory=Counter)
-    people_per_photo: Counter[int] = field(default_factory=Counter)
-    people: set[str] = field(default_factory=set)
-
-    def add(self, names: Sequence[str | None]) -> None:
-        """Count a photo by the names of its faces; None is an unknown person."""
-        known = {name for name in names if name is not None}
-        self.photos += 1
-        self.faces += len(names)
-        self.known_faces += sum(name is not None for name in names)
-        self.faces_per_photo[_face_bin(len(names))] += 1
-        self.people_per_photo[min(len(known), _PEOPLE_BINS[-1])] += 1
-        self.people |= known
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts as values that JSON can hold."""
-        return {
-            "photos": self.photos,
-            "faces": self.faces,
-            "known_faces": self.known_faces,
-            "people": len(self.people),
-            "mean_faces_per_photo": round(self.faces / self.photos, 2) if self.photos else 0.0,
-            "faces_per_photo": {_label(n): self.faces_per_photo[n] for n in _FACE_BINS},
-            "people_per_photo": {_label(n): self.people_per_photo[n] for n in _PEOPLE_BINS},
-        }
+def count_photos(photos: Sequence[_Names]) -> dict[str, Any]:
+    """Return counts of photos, faces and people, and the distributions of the paper's tables 1 and 2."""
+    known = [{name for name in names if name is not None} for names in photos]
+    faces = sum(map(len, photos))
+    of_faces, of_people = _count_faces(photos), Counter(min(len(own), _PEOPLE_BINS[-1]) for own in known)
+    return {
+        "photos": len(photos),
+        "faces": faces,
+        "known_faces": sum(name is not None for names in photos for name in names),
+        "people": len(set().union(*known)),
+        "mean_faces_per_photo": round(faces / len(photos), 2) if photos else 0.0,
+        "faces_per_photo": {_label(n): of_faces[n] for n in _FACE_BINS},
+        "people_per_photo": {_label(n): of_people[n] for n in _PEOPLE_BINS},
+    }
 
 
-def _face_bin(faces: int) -> int:
-    return min(faces, _FACE_BINS[-1])
+def _count_faces(photos: Sequence[_Names]) -> Counter[int]:
+    return Counter(min(len(names), _FACE_BINS[-1]) for names in photos)
 
 
 def _label(number: int) -> str:
@@ -135,17 +118,19 @@ def _label(number: int) -> str:
 
 @dataclass
 class _Writing:
-    """A data set being written: the open files, and what is counted on the way."""
+    """A data set being written: the open files, and the names of the faces of each split's photos."""
 
     part: Path
     copy: bool
     rows: IO[str]
     raw: IO[bytes]
-    whole: SetStatistics = field(default_factory=SetStatistics)  # without distractors
-    by_split: dict[str, SetStatistics] = field(default_factory=lambda: defaultdict(SetStatistics))
+    photos: dict[str, list[_Names]] = field(default_factory=lambda: defaultdict(list))
     faces: int = 0
-    sizes: list[int] = field(default_factory=list)
-    owners: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> list[_Names]:
+        """The photos that are no distractors."""
+        return [names for split, own in self.photos.items() if split != DISTRACTOR for names in own]
 
     def add(self, photo: str, place: str, about: Row, found: Row, labels: Sequence[Row]) -> None:
         """Put a photo into the folder, and write its row and the descriptors of its faces."""
@@ -160,12 +145,7 @@ class _Writing:
         self.rows.write(json.dumps({"photo": place} | about | {"first": self.faces, "faces": faces}) + "\n")
         self.raw.write(descriptors_in(found).astype("<f4").tobytes())
         self.faces += len(faces)
-        self.by_split[about["split"]].add(names)
-        if about["split"] != DISTRACTOR:
-            self.whole.add(names)
-        if about["split"] == "test":
-            self.sizes.append(len(names))
-            self.owners += [name or "" for name in names]
+        self.photos[about["split"]].append(names)
 
     def _place(self, photo: str, target: Path) -> None:
         """Link a photo, or copy it where that cannot be: another file system, or one without links."""
@@ -248,8 +228,7 @@ def _write_distractors(run: CollectRun, writing: _Writing) -> Iterator[Row]:
     settings = run.settings
     candidates = list(_distractor_candidates(run))
     free = [(photo, faces) for photo, faces, detail in candidates if not detail]
-    limit, bins = settings.distractor_photos, writing.whole.faces_per_photo
-    chosen = sample_by_faces(free, bins, limit, settings.seed)
+    chosen = sample_by_faces(free, _count_faces(writing.whole), settings.distractor_photos, settings.seed)
     roots = _folder_names(settings.distractors)
     for (photo, faces, detail), row in zip(candidates, run.manifest("distractors").kept_rows(), strict=True):
         about: Row = {"photo": photo, "kept": photo in chosen}
@@ -291,7 +270,7 @@ def sample_by_faces(
     by_bin: dict[int, list[str]] = {number: [] for number in _FACE_BINS}
     for photo, faces in photos:
         if faces >= _FACE_BINS[0]:
-            by_bin[_face_bin(faces)].append(photo)
+            by_bin[min(faces, _FACE_BINS[-1])].append(photo)
     usable = {number: bins[number] for number in _FACE_BINS if by_bin[number] and bins.get(number)}
     if not usable:
         return frozenset()
@@ -328,9 +307,10 @@ def _write_heads(run: CollectRun, splits: Mapping[str, str], writing: _Writing) 
     """Write what is not per photo."""
     names, people, part = sorted(splits), gallery(run), writing.part
     number = {name: i for i, name in enumerate(names)}
-    owner = np.array([number.get(name, -1) for name in writing.owners], dtype=np.int64)
+    test = writing.photos["test"]
+    owner = np.array([number.get(name or "", -1) for names_of in test for name in names_of], np.int64)
     rng = np.random.default_rng((run.settings.seed, 1))
-    sizes = np.array(writing.sizes, np.int64)
+    sizes = np.array([len(names_of) for names_of in test], np.int64)
     groups = together_queries(sizes, owner, owner >= 0, *run.settings.queries, rng)
     queries = {
         word: [[names[i] for i in group.tolist()] for group in groups if len(group) == size]
@@ -344,8 +324,8 @@ def _write_heads(run: CollectRun, splits: Mapping[str, str], writing: _Writing) 
         "splits": {split: [name for name in names if splits[name] == split] for split in SPLITS},
         "settings": asdict(run.settings),
     }
-    statistics: dict[str, Any] = {"all": writing.whole.to_dict()}
-    statistics |= {split: found.to_dict() for split, found in writing.by_split.items()}
+    statistics: dict[str, Any] = {"all": count_photos(writing.whole)}
+    statistics |= {split: count_photos(found) for split, found in writing.photos.items() if found}
     statistics["queries"] = {word: len(found) for word, found in queries.items()}
     used = [name for name in people if name in splits]
     write_descriptor_file(
