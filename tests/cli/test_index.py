@@ -162,4 +162,4 @@ def test_what_could_not_be_described_is_listed(made: Any, tmp_path: Path, small:
     assert facts["failed"] == [
         {"photo": str(photo), "reason": "its content has changed since it was indexed"}
     ]
-    assert (facts["examples_from_photos"], facts["lost"]) == (1, [])
+    assert (facts["examples"], facts["lost"]) == (1, [])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,37 +12,29 @@ import pytest
 from setnet.faces import FaceSettings
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
-from setnet.library.index_run import RunOptions
-from setnet.library.photo_reader import DescribedPhoto
-from setnet.library.photos import LibraryPhoto
-from setnet.library.reembed import NewIndex, PeopleFaces, face_rows
+from setnet.library.reembed import face_rows, keep_current, open_new_index
 from tests.support.small_models import write_small_model
 
 SETTINGS = FaceSettings()
 
 
-def described(photo: int, faces: int = 1) -> DescribedPhoto:
-    vectors = np.eye(128, dtype=np.float32)[:faces]
-    known = LibraryPhoto(str(photo), b"/photos/%d.jpg" % photo, 1, b"", None, 10, 10, (None,) * faces)  # type: ignore[arg-type]
-    return DescribedPhoto(known, vectors)
-
-
 def filled(folder: Path) -> dict[int, tuple[float, int]]:
     """Store three photos; return when each was stored and its faces."""
     stored = {1: (1700000000.123456, 1), 2: (1700000001.5, 2), 3: (1700000002.25, 0)}
-    with NewIndex(folder, SETTINGS, 128) as made:
-        made.add([described(photo, faces) for photo, (_, faces) in stored.items()], stored)
-        made.add([], stored)
+    with open_new_index(folder, SETTINGS, 128) as index:
+        index.add(
+            [str(photo) for photo in stored],
+            np.eye(128, dtype=np.float32)[:3],
+            [faces for _, faces in stored.values()],
+            attributes=[{"stored": moment} for moment, _ in stored.values()],
+        )
     return stored
 
 
 def test_what_was_stored_is_known_again(tmp_path: Path) -> None:
     stored = filled(tmp_path)
-    with NewIndex(tmp_path, SETTINGS, 128) as made:
-        assert made.only(stored) == {1, 2, 3}
-        assert {item.id: dict(item.attributes)["folder"] for item in made.index.items()} == dict.fromkeys(
-            "123", "/photos/"
-        )
+    with open_new_index(tmp_path, SETTINGS, 128) as index:
+        assert keep_current(index, stored) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -60,25 +51,24 @@ def test_what_has_changed_since_is_taken_out(
 ) -> None:
     merged: dict[int, tuple[float, int] | None] = {**filled(tmp_path), **changed}
     wanted = {photo: facts for photo, facts in merged.items() if facts is not None}
-    with NewIndex(tmp_path, SETTINGS, 128) as made:
-        assert made.only(wanted) == left
-        assert {int(item.id) for item in made.index.items()} == left
+    with open_new_index(tmp_path, SETTINGS, 128) as index:
+        assert keep_current(index, wanted) == left
+        assert {int(item.id) for item in index.items()} == left
 
 
 def test_an_index_of_other_settings_is_begun_again(tmp_path: Path) -> None:
-    stored = filled(tmp_path)
-    with NewIndex(tmp_path, FaceSettings(min_face=60), 128) as made:
-        assert made.only(stored) == set()
-        assert not list(made.index.items())
+    filled(tmp_path)
+    with open_new_index(tmp_path, FaceSettings(min_face=60), 128) as index:
+        assert not list(index.items())
+    assert len(list((tmp_path / "reembedded").iterdir())) == 1
 
 
 def test_one_that_was_not_finished_being_made_is_begun_again(tmp_path: Path) -> None:
     filled(tmp_path)
-    (tmp_path / "reembedded" / "model.json").unlink()
-    with NewIndex(tmp_path, SETTINGS, 128) as made:
-        assert not list(made.index.items())
-        made.delete()
-    assert not (tmp_path / "reembedded").exists()
+    (catalog,) = (tmp_path / "reembedded").rglob("catalog.sqlite")
+    catalog.unlink()
+    with open_new_index(tmp_path, SETTINGS, 128) as index:
+        assert not list(index.items())
 
 
 @pytest.fixture
@@ -102,10 +92,10 @@ def test_every_table_with_descriptors_is_found(library: Library, portrait: Calla
             if "descriptor" in {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
         }
     assert described == {"examples", "labels", "removed_examples", "removed_labels"}
-    assert (example.table, example.is_example, example.person) == ("examples", True, 1)
+    assert (example.table, example.person) == ("examples", "Anna")
     assert example.source == portrait("P001").encode()
     assert example.picture is not None
-    assert (label.table, label.id, label.is_example, label.content) == ("labels", 7, False, b"\0")
+    assert (label.table, label.id, label.content) == ("labels", 7, b"\0")
     assert (label.source, label.box, label.picture) == (None, (1, 2, 3, 4), None)
 
 
@@ -127,53 +117,3 @@ def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not
         np.testing.assert_array_equal(np.frombuffer(rows[1], "<f4"), again.photos.descriptors(photo.id)[1])
     assert not np.frombuffer(rows[2], "<f4").any()
     assert len(rows[2]) == 4 * 24
-
-
-def test_a_second_look_costs_only_what_is_new(
-    library: Library, portrait: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.people.add_photos("Anna", [portrait("P001")])
-    looked: list[int] = []
-    files = PeopleFaces._in_files
-
-    def counted(self: PeopleFaces, rows: Any) -> Any:
-        looked.append(len(rows))
-        return files(self, rows)
-
-    monkeypatch.setattr(PeopleFaces, "_in_files", counted)
-    db, options = library.database.connection, RunOptions(workers=0)
-    people = PeopleFaces(db, library.set_index, library.settings, options)
-    first = people.described(face_rows(library.database.connection))
-    library.people.add_photos("Ben", [portrait("P003")])
-    second = people.described(face_rows(library.database.connection))
-    assert looked == [1, 1]
-    assert len(second) == 2
-    (row,) = first
-    vector = first[row].vector
-    assert vector is not None
-    assert second[row].vector is vector
-    np.testing.assert_allclose(vector, library.people.descriptors("Anna")[0], atol=1e-3)
-
-
-def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
-    library: Library, portrait: Callable[[str], str], small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.people.add_photos("Anna", [portrait("P001")])
-    described = PeopleFaces.described
-    calls: list[int] = []
-
-    def and_somebody_comes(self: PeopleFaces, rows: Any) -> Any:
-        calls.append(len(rows))
-        found = described(self, rows)
-        if len(calls) == 1:
-            library.people.add_photos("Ben", [portrait("P003")])
-        return found
-
-    monkeypatch.setattr(PeopleFaces, "described", and_somebody_comes)
-    assert Library.reembed(library.path, small, workers=0).examples_from_photos == 2
-    assert calls == [1, 2]
-    with Library.open(library.path) as again:
-        assert {person.name: again.people.descriptors(person.name).shape for person in again.people} == {
-            "Anna": (1, 24),
-            "Ben": (1, 24),
-        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
@@ -16,7 +16,7 @@ from setnet.addresses import is_address
 from setnet.engine.manifest import WHOLE, Share, is_in_part
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
-from setnet.library.paths import as_path, is_below
+from setnet.library.paths import as_path, is_below, is_gone
 from setnet.library.photo_catalog import KnownFile
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask, taken_date
 from setnet.library.photo_writer import PhotoWriter
@@ -171,7 +171,7 @@ class RunOptions:
 
 def store_in_batches(
     results: Iterable[T],
-    batch: list[T],
+    batch: Sized,
     take: Callable[[T], None],
     flush: Callable[[], None],
     options: RunOptions,
@@ -401,7 +401,11 @@ class IndexRun:
             return
         self._counts["done"] += 1
         here = [ids for ids, path in twins if path == result.path]
-        gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
+        gone = [
+            ids
+            for ids, path in twins
+            if self._moved.isdisjoint(ids) and path not in self._seen and is_gone(path)
+        ]
         if here:
             self._touched += [(i, result) for i in here[0]]
             self._counts["unchanged"] += 1
@@ -412,11 +416,6 @@ class IndexRun:
         else:
             self._batch += [self._writer.copy_faces(i, result) for i in twins[0][0]]
             self._counts["copied"] += 1
-
-    def _is_gone(self, path: bytes) -> bool:
-        if is_address(path):  # it may be away for other reasons: then this is a copy
-            return False
-        return path not in self._seen and not os.path.lexists(path)
 
     def _find_vanished(self, roots: Sequence[bytes], scan: FolderScan | CollectedPhotos) -> list[bytes]:
         """Return known photos under `roots` that are gone; an unreadable folder or link proves nothing."""

@@ -14,7 +14,7 @@ from setnet.system import data_folder
 
 DATABASE, JOURNAL, INDEX, THUMBNAILS = "library.db", "library.journal", "index", "thumbnails"
 COPIES = "copies"  # of the database, one a day at most
-VLADS = "vlads.db"  # of whole photos, to find near-duplicates; made again when it is gone
+VLADS = "vlads.npz"  # of whole photos, to find near-duplicates; made again when it is gone
 QUARANTINE = "quarantine"  # what a repair, a restored backup or a new description replaced
 REEMBEDDED = "reembedded"  # an index with the descriptors of another model, under way
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder
@@ -26,7 +26,7 @@ LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
 # In the order in which they are deleted: a journal without its database would mean a loss.
 FILES = (
     *(JOURNAL, f"{JOURNAL}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
-    *(VLADS, f"{VLADS}-journal"),
+    *(VLADS, f"{VLADS}.part"),
 )
 FOLDERS = (STAGING, COPIES, INDEX, REEMBEDDED, THUMBNAILS, QUARANTINE)
 
@@ -87,6 +87,11 @@ def display_path(path: bytes | str | os.PathLike[str]) -> str:
     """
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return re.sub(r"(^|::)([a-z][a-z0-9+.-]+):(?:/(?!/)|$)", r"\1\2://", text) if is_address(path) else text
+
+
+def is_gone(path: bytes) -> bool:
+    """Return whether no file is there; one at an address may be away for other reasons."""
+    return not is_address(path) and not os.path.lexists(path)
 
 
 def is_below(path: bytes, folder: bytes) -> bool:

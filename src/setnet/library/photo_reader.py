@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -322,12 +322,8 @@ def unread_result(task: PhotoTask, error: SetNetError) -> PhotoResult:
     return PhotoResult(task.path, size, mtime_ns, reason=str(error))
 
 
-class DescribedPhoto(NamedTuple):
-    """A photo and new descriptors of its faces, in their order; or why there are none."""
-
-    photo: LibraryPhoto
-    descriptors: NDArray[np.float32]
-    reason: str | None = None
+# A photo, and new descriptors of its faces, in their order, or why there are none.
+DescribedPhoto = tuple[LibraryPhoto, NDArray[np.float32] | str]
 
 
 class PhotoReader:
@@ -412,29 +408,28 @@ class PhotoReader:
         return unordered_map(self._described, photos, self.pool.capacity, should_stop)
 
     def _described(self, photo: LibraryPhoto) -> DescribedPhoto:
-        nothing = np.zeros((0, self.dim), np.float32)
         if not photo.faces:
-            return DescribedPhoto(photo, nothing)
+            return photo, np.zeros((0, self.dim), np.float32)
+        is_shot = photo.start is not None
         places: dict[str, NDArray[Any]] = {
-            "hash": as_bytes(photo.stored_hash if photo.start is None else photo.stored_video),
+            "hash": as_bytes(photo.stored_video if is_shot else photo.stored_hash),
             "boxes": np.array([face.box for face in photo.faces], np.float64),
             "landmarks": np.stack([face.landmarks for face in photo.faces]),
         }
-        if photo.start is not None:  # of a shot the best picture of each person is described
+        if is_shot:  # the best picture of each person is described
             times = [photo.start if face.at is None else face.at for face in photo.faces]
             places["times"] = np.array(times, np.float64)
-        name = "describe" if photo.start is None else "describe_shot"
-
-        def parsed(reply: Message) -> DescribedPhoto:
-            if (reason := reason_in(reply)) is not None:
-                return DescribedPhoto(photo, nothing, reason)
-            return DescribedPhoto(photo, _descriptors_in(reply, len(photo.faces), self.dim))
-
         path = os.fsdecode(photo.stored_path)
+
+        def parsed(reply: Message) -> NDArray[np.float32] | str:
+            return reason_in(reply) or _descriptors_in(reply, len(photo.faces), self.dim)
+
         try:
-            if photo.start is None or not is_address(path):
-                return self.pool.call(Message(name, {"path": path}, places), parsed)
+            if not is_shot:
+                return photo, self.pool.call(Message("describe", {"path": path}, places), parsed)
+            if not is_address(path):
+                return photo, self.pool.call(Message("describe_shot", {"path": path}, places), parsed)
             with local_copy(path) as (_, copy):
-                return self.pool.call(Message(name, {}, places, (copy,)), parsed)
+                return photo, self.pool.call(Message("describe_shot", {}, places, (copy,)), parsed)
         except (WorkerError, StorageError, InvalidInputError) as error:
-            return DescribedPhoto(photo, nothing, str(error))
+            return photo, str(error)

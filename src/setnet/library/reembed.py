@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import replace_file, storage_errors, transaction
+from setnet.durable import storage_errors, transaction
 from setnet.engine import SetIndex
-from setnet.errors import InvalidInputError, SetNetError
+from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError
 from setnet.faces import Box
 from setnet.library.backup import complete_staging, database_to_stage, link_segments, stage_new_state
 from setnet.library.creation import create_index, facts_about, model_fingerprint, restrict_files
@@ -39,10 +39,10 @@ from setnet.library.index_run import (
     RunOptions,
     store_in_batches,
 )
-from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REEMBEDDED, as_path, display_path
+from setnet.library.paths import DATABASE, NEXT_INDEX, REEMBEDDED, as_path, display_path, is_gone
 from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
 from setnet.library.photo_writer import MAX_SEGMENTS, index_attributes, mark_unread
-from setnet.library.photos import LibraryPhoto, taken_number
+from setnet.library.photos import LibraryPhoto, content_hash, taken_number
 from setnet.library.schema import refresh_checksums, refresh_groups
 from setnet.wording import pluralise
 
@@ -70,24 +70,22 @@ class ReembedReport:
         Photos whose files are gone.
     failed
         Photos that could not be read, and why; `setnet index` looks at them again.
-    examples_from_photos, examples_from_pictures
-        Example faces of people, by where they were seen again.
+    examples
+        Example faces of people that were described again.
     lost
-        Example faces that were not: the person, and the photo they came from.
+        Example faces that can be seen nowhere: the person, and the photo they came from.
     is_done
         Whether there was nothing to do, as the library was described by this model before.
     """
 
     descriptor: str
-    dim: int
     total: int = 0
     described: int = 0
     faces: int = 0
     kept: int = 0
     removed: int = 0
     failed: tuple[tuple[Path, str], ...] = ()
-    examples_from_photos: int = 0
-    examples_from_pictures: int = 0
+    examples: int = 0
     lost: tuple[tuple[str, Path | None], ...] = ()
     interrupted: bool = False
     is_done: bool = False
@@ -109,9 +107,8 @@ class ReembedReport:
             parts.append(f"{self.kept:,} before")
         if self.removed:
             parts.append(f"{self.removed:,} removed")
-        examples = self.examples_from_photos + self.examples_from_pictures
-        if examples:
-            parts.append(f"{examples:,} examples of people")
+        if self.examples:
+            parts.append(f"{self.examples:,} examples of people")
         return f"{', '.join(parts)}, in {self.seconds:.1f} s"
 
     def to_dict(self, path_text: Callable[[Path], str] = str) -> dict[str, Any]:
@@ -132,7 +129,7 @@ def reembed(library: Library, descriptor: str | None, options: RunOptions) -> Re
         made_with = library.photos.meta("model")
         if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
             shutil.rmtree(library.path / REEMBEDDED, ignore_errors=True)  # left by a kill at the very end
-            return ReembedReport(settings.descriptor, library.dim, is_done=True)
+            return ReembedReport(settings.descriptor, is_done=True)
         report = _ReembedRun(library, settings, options).run()
         restrict_files(library.path, group_readable=library.group_readable)
     return report
@@ -160,29 +157,30 @@ class _ReembedRun:
         gone = self._gone(stored)
         for photo in gone:
             del stored[photo]
-        people: dict[FaceRow, NewDescriptor] = {}
+        people: dict[FaceRow, Vector | None] = {}
         interrupted = False
-        with NewIndex(self._library.path, self._settings, self._dim) as made:
-            done = made.only(stored)
+        with open_new_index(self._library.path, self._settings, self._dim) as index:
+            done = keep_current(index, stored)
             self._kept = len(done)
             try:
-                self._describe(made, stored, [photo for photo in stored if photo not in done])
-                people = self._replace(made, gone)
+                self._describe(index, stored, [photo for photo in stored if photo not in done])
+                people = self._replace(index, gone)
             except KeyboardInterrupt:
                 interrupted = True
-        origins = [new.origin for row, new in people.items() if row.table == "examples"]
+        if not interrupted:
+            shutil.rmtree(self._library.path / REEMBEDDED)  # the library has taken it over
+        examples = [(row, vector) for row, vector in people.items() if row.table == "examples"]
+        lost = [row for row, vector in examples if vector is None]
         return ReembedReport(
             descriptor=self._settings.descriptor,
-            dim=self._dim,
             total=len(stored),
             described=self._described,
             faces=self._faces,
             kept=self._kept,
             removed=0 if interrupted else len(gone),
             failed=tuple(self._failed.values()),
-            examples_from_photos=origins.count("photo"),
-            examples_from_pictures=origins.count("picture"),
-            lost=self._lost(people),
+            examples=len(examples) - len(lost),
+            lost=tuple((row.person or "?", row.source and as_path(row.source)) for row in lost),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
         )
@@ -192,7 +190,7 @@ class _ReembedRun:
         gone = [
             (photo, path)
             for path, file in self._library.photos.known_files().items()
-            if any(stored.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
+            if any(stored.get(photo, (0.0, 0))[1] for photo in file.ids) and is_gone(path)
             for photo in file.ids
         ]
         if gone and not self._options.agree_to_prune(len(gone), len(stored)):
@@ -204,59 +202,70 @@ class _ReembedRun:
             )
         return [photo for photo, _ in gone]
 
-    def _describe(self, made: NewIndex, stored: StoredPhotos, ids: Sequence[int]) -> None:
+    def _describe(self, index: SetIndex, stored: StoredPhotos, ids: Sequence[int]) -> None:
         if not ids:
             return
-        batch: list[DescribedPhoto] = []
+        batch: list[tuple[LibraryPhoto, Vector]] = []
 
-        def take(described: DescribedPhoto) -> None:
-            photo = described.photo
-            if described.reason is not None:
-                self._failed[int(photo.id)] = (as_path(photo.stored_path), described.reason)
+        def take(found: DescribedPhoto) -> None:
+            photo, described = found
+            if isinstance(described, str):
+                self._failed[int(photo.id)] = (photo.path, described)
             else:
-                batch.append(described)
+                batch.append((photo, described))
                 self._described += 1
-                self._faces += len(described.descriptors)
+                self._faces += len(described)
             self._show("describing faces", self._described + len(self._failed), len(ids))
 
         def flush() -> None:
-            made.add(batch, stored)
+            if batch:
+                index.add(
+                    [photo.id for photo, _ in batch],
+                    np.concatenate([vectors for _, vectors in batch]),
+                    [len(vectors) for _, vectors in batch],
+                    attributes=[
+                        index_attributes(p.stored_path, taken_number(p.taken), len(p.faces), p.start)
+                        | {"stored": stored[int(p.id)][0]}
+                        for p, _ in batch
+                    ],
+                )
             batch.clear()
 
         options = self._options
         with PhotoReader(self._settings, options.workers_for(len(ids)), options.limits) as reader:
             results = reader.describe(self._photos(ids), options.should_stop)
             store_in_batches(results, batch, take, flush, options)
-        if made.index.stats().segments > MAX_SEGMENTS:
+        if index.stats().segments > MAX_SEGMENTS:
             self._show("tidying up", len(ids), len(ids))
-            made.index.compact(lists=False)
+            index.compact(lists=False)
 
     def _photos(self, ids: Sequence[int]) -> Iterator[LibraryPhoto]:
         for start in range(0, len(ids), BATCH_PHOTOS):
             yield from self._library.photos.get_many(map(str, ids[start : start + BATCH_PHOTOS])).values()
 
-    def _replace(self, made: NewIndex, gone: Sequence[int]) -> dict[FaceRow, NewDescriptor]:
+    def _replace(self, index: SetIndex, gone: Sequence[int]) -> dict[FaceRow, Vector | None]:
         """Stage the new index and a database that goes with it, and put both in place."""
         self._show("describing people", self._described, self._described)
         place = self._library.path
-        with self._library.database.reading() as db:
-            people = PeopleFaces(db, made.index, self._settings, self._options)
-            people.described(face_rows(db))  # most of the work, while others may still change people
-            # Nobody changes people while the database is copied; who waited sees that it is another file.
-            connected = sqlite3.connect(place / DATABASE, isolation_level=None, timeout=30)
-            with stage_new_state(place), closing(connected), transaction(connected):
-                described = people.described(face_rows(db))
-                link_segments(made.folder / INDEX, place / NEXT_INDEX)
-                made.index.backup(place / NEXT_INDEX)
-                with database_to_stage(place) as copy:
-                    db.backup(copy)
-                    self._rewrite(copy, described, gone)
-                complete_staging(place)
-        made.delete()
-        return described
+        # Nobody changes people meanwhile; who waited sees that the database is another file.
+        connected = sqlite3.connect(place / DATABASE, isolation_level=None, timeout=30)
+        with (
+            self._library.database.reading() as db,
+            stage_new_state(place),
+            closing(connected),
+            transaction(connected),
+        ):
+            people = describe_people(db, index, self._settings, self._options)
+            link_segments(index.path, place / NEXT_INDEX)
+            index.backup(place / NEXT_INDEX)
+            with database_to_stage(place) as copy:
+                db.backup(copy)
+                self._rewrite(copy, people, gone)
+            complete_staging(place)
+        return people
 
     def _rewrite(
-        self, db: sqlite3.Connection, described: Mapping[FaceRow, NewDescriptor], gone: Sequence[int]
+        self, db: sqlite3.Connection, people: Mapping[FaceRow, Vector | None], gone: Sequence[int]
     ) -> None:
         """Give a copied database the new descriptors and facts."""
         # without a log of its own, which would have to be moved with it; deleted descriptors leave no trace
@@ -266,12 +275,12 @@ class _ReembedRun:
         with transaction(db):
             facts = facts_about(self._settings, self._dim)
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
-            for row, new in described.items():
-                if new.vector is None and row.is_example:
+            for row, new in people.items():
+                if new is None and _TABLES[row.table]:
                     db.execute(f"DELETE FROM {row.table} WHERE id = ?", (row.id,))
                     continue
                 # zeros are like nobody: what was said about the face goes on to hold for that face alone
-                vector = np.zeros(self._dim) if new.vector is None else new.vector
+                vector = np.zeros(self._dim) if new is None else new
                 value = vector.astype("<f4").tobytes()
                 db.execute(f"UPDATE {row.table} SET descriptor = ? WHERE id = ?", (value, row.id))
             db.executemany("DELETE FROM photos WHERE id = ?", [(photo,) for photo in gone])
@@ -279,16 +288,6 @@ class _ReembedRun:
             mark_unread(db, self._failed)  # the next index run looks at them again
             refresh_checksums(db)
             db.execute("UPDATE sums SET value = value + 1 WHERE name IN ('commits', 'journal')")
-
-    def _lost(self, people: Mapping[FaceRow, NewDescriptor]) -> tuple[tuple[str, Path | None], ...]:
-        lost = [row for row, new in people.items() if row.table == "examples" and new.vector is None]
-        if not lost:
-            return ()
-        with self._library.database.reading() as db:  # the old one, in which all names still are
-            names = dict(db.execute("SELECT id, name FROM people").fetchall())
-        return tuple(
-            (names.get(row.person, "?"), None if row.source is None else as_path(row.source)) for row in lost
-        )
 
     def _show(self, stage: str, done: int, total: int) -> None:
         if self._options.progress is not None:
@@ -299,60 +298,31 @@ class _ReembedRun:
             )
 
 
-_ABOUT = "model.json"
-
-
-class NewIndex:
-    """The new index of a library and what is in it already; begun again when it is of other settings.
+def open_new_index(library: Path, settings: FaceSettings, dim: int) -> SetIndex:
+    """Return the new index of a library, which a run before may have begun with the same settings.
 
     The attribute `stored` of an item is the moment at which the photo's faces were stored: when a photo has
     been indexed again since, its faces are described again.
     """
+    place = library / REEMBEDDED / content_hash(json.dumps(facts_about(settings, dim)).encode()).hex()
+    try:
+        index = SetIndex.open(place)
+    except NotAnIndexError:
+        shutil.rmtree(library / REEMBEDDED, ignore_errors=True)
+        place.parent.mkdir(mode=0o700)
+        create_index(place, settings, dim)
+        index = SetIndex.open(place)
+    os.utime(place.parent)  # its week begins
+    return index
 
-    def __init__(self, library: Path, settings: FaceSettings, dim: int) -> None:
-        self.folder = library / REEMBEDDED
-        about, file = json.dumps({"facts": facts_about(settings, dim)}), self.folder / _ABOUT
-        if not file.is_file() or file.read_text(encoding="utf-8") != about:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(mode=0o700)
-            create_index(self.folder / INDEX, settings, dim)
-            replace_file(file, about.encode())
-        os.utime(self.folder)  # its week begins
-        self.index = SetIndex.open(self.folder / INDEX)
 
-    def __enter__(self) -> NewIndex:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.index.close()
-
-    def only(self, stored: StoredPhotos) -> set[int]:
-        """Take out what does not, or no longer, describe a photo; return the photos that are described."""
-        there = {int(item.id): (item.attributes.get("stored"), item.elements) for item in self.index.items()}
-        done = {photo for photo, facts in there.items() if stored.get(photo) == facts}
-        if other := [str(photo) for photo in there if photo not in done]:
-            self.index.delete(other)
-        return done
-
-    def add(self, photos: Sequence[DescribedPhoto], stored: StoredPhotos) -> None:
-        """Store new descriptors of photos."""
-        if not photos:
-            return
-        self.index.add(
-            [photo.id for photo, *_ in photos],
-            np.concatenate([described.descriptors for described in photos]),
-            [len(described.descriptors) for described in photos],
-            attributes=[
-                index_attributes(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
-                | {"stored": stored[int(photo.id)][0]}
-                for photo, *_ in photos
-            ],
-        )
-
-    def delete(self) -> None:
-        """Delete all of it: the library has taken it over."""
-        self.index.close()
-        shutil.rmtree(self.folder)
+def keep_current(index: SetIndex, stored: StoredPhotos) -> set[int]:
+    """Delete items that do not, or no longer, describe a photo; return the photos that are described."""
+    there = {int(item.id): (item.attributes.get("stored"), item.elements) for item in index.items()}
+    done = {photo for photo, facts in there.items() if stored.get(photo) == facts}
+    if other := [str(photo) for photo in there if photo not in done]:
+        index.delete(other)
+    return done
 
 
 _SMALLEST_IN_PICTURE = 32  # pixels of a face in the picture that is kept of it
@@ -368,19 +338,11 @@ class FaceRow(NamedTuple):
 
     table: str
     id: int
-    is_example: bool
-    person: int
+    person: str | None
     content: bytes | None
     source: bytes | None
     box: Box | None
     picture: bytes | None
-
-
-class NewDescriptor(NamedTuple):
-    """The new descriptor of a row, and whether it comes from a `photo` or a `picture`; None: from nowhere."""
-
-    vector: Vector | None
-    origin: str
 
 
 def face_rows(db: sqlite3.Connection) -> list[FaceRow]:
@@ -388,79 +350,54 @@ def face_rows(db: sqlite3.Connection) -> list[FaceRow]:
     found = []
     for table, is_example in _TABLES.items():
         columns = "source, x0, y0, x1, y1, picture" if is_example else "NULL, x0, y0, x1, y1, NULL"
-        rows = db.execute(f"SELECT id, person, content, {columns} FROM {table}")
+        name = f"(SELECT name FROM people WHERE people.id = {table}.person)"
+        rows = db.execute(f"SELECT id, {name}, content, {columns} FROM {table}")
         for number, person, content, source, *box, picture in rows:
             place = None if None in box else Box(*box)
-            found.append(FaceRow(table, number, is_example, person, content, source, place, picture))
+            found.append(FaceRow(table, number, person, content, source, place, picture))
     return found
 
 
-class PeopleFaces:
-    """Describes face rows, each once: a second call costs only what is new.
+def describe_people(
+    db: sqlite3.Connection, index: SetIndex, settings: FaceSettings, options: RunOptions
+) -> dict[FaceRow, Vector | None]:
+    """Return the new descriptor of each row with one: from the new index, the face's file, or its picture."""
+    found = {row: _in_index(db, index, row) for row in face_rows(db)}
+    found |= _in_files([row for row, vector in found.items() if vector is None], settings, options)
+    return {row: _in_picture(row, settings) if vector is None else vector for row, vector in found.items()}
 
-    `db` reads the library's database, and `index` is the new one, with all photos.
-    """
 
-    def __init__(
-        self, db: sqlite3.Connection, index: SetIndex, settings: FaceSettings, options: RunOptions
-    ) -> None:
-        self._db, self._index, self._settings, self._options = db, index, settings, options
-        self._known: dict[FaceRow, NewDescriptor] = {}
+def _in_index(db: sqlite3.Connection, index: SetIndex, row: FaceRow) -> Vector | None:
+    """Return the descriptor of the face in a photo of the library: by content, else by path."""
+    if row.box is None:
+        return None
+    places = db.execute(
+        "SELECT photo, ordinal, x0, y0, x1, y1 FROM photos JOIN faces ON photo = photos.id "
+        f"WHERE {'hash = ?1' if row.content is not None else 'path = ?1'} AND state = 'ready' "
+        "ORDER BY photo, ordinal",
+        (row.content if row.content is not None else row.source,),
+    ).fetchall()
+    there = [place for place in places if str(place[0]) in index]
+    best = _best(row.box, (Box(*place[2:]) for place in there))
+    return None if best is None else index.elements(str(there[best][0]))[there[best][1]]
 
-    def described(self, rows: Sequence[FaceRow]) -> dict[FaceRow, NewDescriptor]:
-        """Return the new descriptor of each row."""
-        new = [row for row in rows if row not in self._known]
-        for row in new:
-            if (vector := self._in_index(row)) is not None:
-                self._known[row] = NewDescriptor(vector, "photo")
-        for row, vector in self._in_files([row for row in new if row not in self._known]):
-            self._known[row] = NewDescriptor(vector, "photo")
-        for row in new:
-            if row not in self._known:
-                self._known[row] = self._in_picture(row.picture)
-        return {row: self._known[row] for row in rows}
 
-    def _in_index(self, row: FaceRow) -> Vector | None:
-        """Return the descriptor of the face in a photo of the library: by content, else by path."""
-        if row.box is None:
-            return None
-        places = self._db.execute(
-            "SELECT photo, ordinal, x0, y0, x1, y1 FROM photos JOIN faces ON photo = photos.id "
-            f"WHERE {'hash = ?1' if row.content is not None else 'path = ?1'} AND state = 'ready' "
-            "ORDER BY photo, ordinal",
-            (row.content if row.content is not None else row.source,),
-        ).fetchall()
-        there = [place for place in places if str(place[0]) in self._index]
-        best = _best(row.box, (Box(*place[2:]) for place in there))
-        return None if best is None else self._index.elements(str(there[best][0]))[there[best][1]]
-
-    def _in_files(self, rows: Sequence[FaceRow]) -> Iterator[tuple[FaceRow, Vector]]:
-        """Yield the descriptors of faces in photos that are not of the library, such as portraits."""
-        by_file: dict[bytes, list[FaceRow]] = {}
-        for row in rows:
-            if row.source is not None and row.box is not None and os.path.isfile(row.source):
-                by_file.setdefault(row.source, []).append(row)
-        if not by_file:
-            return
-        workers = self._options.workers_for(len(by_file))
-        with PhotoReader(self._settings, workers, self._options.limits) as reader:
-            for result in reader.results(map(PhotoTask, by_file)):
-                for row in by_file[result.path]:
-                    if (vector := _in_photo(row, result)) is not None:
-                        yield row, vector
-
-    def _in_picture(self, picture: bytes | None) -> NewDescriptor:
-        """Return the descriptor of the face in the picture that is kept of it, if it can be seen there."""
-        from setnet.faces import extract_faces
-
-        try:
-            settings = replace(self._settings, min_face=_SMALLEST_IN_PICTURE)
-            faces = [] if picture is None else extract_faces(picture, settings)
-        except SetNetError:  # no picture any more
-            faces = []
-        if not faces:
-            return NewDescriptor(None, "nowhere")
-        return NewDescriptor(max(faces, key=lambda face: face.quality.size).descriptor, "picture")
+def _in_files(
+    rows: Iterable[FaceRow], settings: FaceSettings, options: RunOptions
+) -> dict[FaceRow, Vector | None]:
+    """Return the descriptors of faces in photos that are not of the library, such as portraits."""
+    by_file: dict[bytes, list[FaceRow]] = {}
+    for row in rows:
+        if row.source is not None and row.box is not None and os.path.isfile(row.source):
+            by_file.setdefault(row.source, []).append(row)
+    if not by_file:
+        return {}
+    with PhotoReader(settings, options.workers_for(len(by_file)), options.limits) as reader:
+        return {
+            row: _in_photo(row, result)
+            for result in reader.results(map(PhotoTask, by_file))
+            for row in by_file[result.path]
+        }
 
 
 def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
@@ -468,6 +405,19 @@ def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
         return None
     best = _best(row.box, (face.box for face in result.faces))
     return None if best is None else result.descriptors[best]
+
+
+def _in_picture(row: FaceRow, settings: FaceSettings) -> Vector | None:
+    """Return the descriptor of the face in the picture that is kept of it, if it can be seen there."""
+    from setnet.faces import extract_faces
+
+    if row.picture is None:
+        return None
+    with suppress(SetNetError):  # no picture any more
+        faces = extract_faces(row.picture, replace(settings, min_face=_SMALLEST_IN_PICTURE))
+        if faces:
+            return max(faces, key=lambda face: face.quality.size).descriptor
+    return None
 
 
 def _best(box: Box, others: Iterable[Box]) -> int | None:
