@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from setnet.errors import StorageError
 from setnet.library import DuplicateGroup, Library, find_duplicates
 from setnet.library.duplicates import PhotoPairs
 from setnet.library.paths import VLADS
@@ -131,10 +132,10 @@ def test_forgetting_a_photo_deletes_what_was_kept_of_it(indexed: Library, plante
 def test_a_library_that_cannot_be_written_is_searched_all_the_same(
     indexed: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    def refused(path: Path, **arrays: Any) -> None:
+        raise StorageError(f"cannot write {path}: Permission denied")
 
-    monkeypatch.setattr("setnet.library.duplicates.make_private", refused)
+    monkeypatch.setattr("setnet.library.duplicates.write_arrays", refused)
     assert len(indexed.duplicates(workers=0)) == 2
 
 

@@ -36,17 +36,22 @@ def write_descriptor_file(
 ) -> None:
     """Write a descriptor file whole or not at all; an empty label means an unknown person."""
     check_output_place(path)
+    write_arrays(
+        path,
+        descriptors=np.ascontiguousarray(descriptors, np.float32),
+        labels=np.array(list(labels), dtype=np.str_),
+        **more,
+    )
+
+
+def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write an `.npz` file for its owner alone, whole or not at all."""
     part = path.with_name(path.name + ".part")
     try:
         part.unlink(missing_ok=True)
         private = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # biometric data
         with open(private, "w+b") as file:
-            arrays: dict[str, Any] = {
-                "descriptors": np.ascontiguousarray(descriptors, np.float32),
-                "labels": np.array(list(labels), dtype=np.str_),
-                **more,
-            }
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # of its option allow_pickle
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)

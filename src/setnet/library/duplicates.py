@@ -9,23 +9,22 @@ the photos: where it cannot be read or written, a run takes longer, no more.
 from __future__ import annotations
 
 import os
-import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from setnet.addresses import is_external
-from setnet.durable import transaction
-from setnet.errors import SetNetError, StorageError, WorkerError
+from setnet.errors import InvalidInputError, SetNetError, StorageError, WorkerError
 from setnet.heads import unit
 from setnet.library.clustering import OnProgress
-from setnet.library.database import make_private
+from setnet.library.descriptor_files import read_arrays, write_arrays
 from setnet.library.folder_scan import FolderScan
 from setnet.library.neighbours import nearest_neighbours
 from setnet.library.paths import VLADS, as_path, display_path, resolve_path
@@ -39,42 +38,40 @@ from setnet.system import usable_cores
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-T = TypeVar("T", bound=Hashable)
 
-
-class DisjointSets(Generic[T]):
+class DisjointSets:
     """Sets that grow together, link by link.
 
     Examples
     --------
-    >>> sets = DisjointSets[str]()
-    >>> sets.link("a", "b"), sets.link("c", "d"), sets.link("b", "d"), sets.link("a", "c")
+    >>> sets = DisjointSets()
+    >>> sets.link(b"a", b"b"), sets.link(b"c", b"d"), sets.link(b"b", b"d"), sets.link(b"a", b"c")
     (True, True, True, False)
     >>> sets.groups()
-    [['a', 'b', 'c', 'd']]
+    [[b'a', b'b', b'c', b'd']]
     """
 
     def __init__(self) -> None:
-        self._parent: dict[T, T] = {}
+        self._parent: dict[bytes, bytes] = {}
 
-    def link(self, one: T, other: T) -> bool:
+    def link(self, one: bytes, other: bytes) -> bool:
         """Unite the sets of two things; return whether they were apart."""
         first, second = self._root(one), self._root(other)
         self._parent[second] = first
         return first != second
 
-    def linked(self, one: T, other: T) -> bool:
+    def linked(self, one: bytes, other: bytes) -> bool:
         """Tell whether two things are in one set."""
         return self._root(one) == self._root(other)
 
-    def groups(self) -> list[list[T]]:
+    def groups(self) -> list[list[bytes]]:
         """Return the sets, and the things in each, in the order in which they were first named."""
-        found: dict[T, list[T]] = {}
+        found: dict[bytes, list[bytes]] = {}
         for thing in list(self._parent):
             found.setdefault(self._root(thing), []).append(thing)
         return list(found.values())
 
-    def _root(self, thing: T) -> T:
+    def _root(self, thing: bytes) -> bytes:
         parent = self._parent.setdefault(thing, thing)
         while parent != thing:
             self._parent[thing] = self._parent[parent]  # halves the way for the next search
@@ -114,99 +111,63 @@ class DescribedPhoto:
     vlads: Floats
 
 
-_TABLES = {
-    "vlads": "hash BLOB PRIMARY KEY, pixels INTEGER NOT NULL, vlads BLOB NOT NULL",
-    "pairs": "one BLOB, other BLOB, mirrored INTEGER, agreement REAL, PRIMARY KEY (one, other, mirrored)",
-}
-_DISK_ERRORS = OSError, sqlite3.Error, StorageError  # a disk that is full, failing or another user's
-
-_Rows = dict[bytes, tuple[int, Floats]]
-Contents = tuple[bytes, bytes, bool]  # of two photos, in order, one of them maybe mirrored
+Contents = tuple[bytes, bytes, bool]  # hashes of two photos, in order, one of them maybe mirrored
 
 
 class PhotoCache:
-    """What is computed from photos, by the hash of their content, in a database that is open during a run.
+    """What is computed from photos, by the hash of their content: pixels and VLADs, and how much pairs agree.
 
-    Parameters
-    ----------
-    path
-        The file; made where there is none.
-    contents
-        Hashes of the contents that the library has: rows of others are deleted.
+    A file that is damaged, or was made with another vocabulary, counts as empty.
     """
 
-    def __init__(self, path: Path, contents: Collection[bytes]) -> None:
-        self.known: _Rows = {}
+    def __init__(self) -> None:
+        self.photos: dict[bytes, tuple[int, Floats]] = {}
         self.agreements: dict[Contents, float] = {}
-        self._db: sqlite3.Connection | None = None
-        with suppress(*_DISK_ERRORS):
-            self._db, rows = _open_cache(path)
-            with transaction(self._db):
-                others = rows.keys() - set(contents)
-                for statement in (
-                    "DELETE FROM vlads WHERE hash = ?1",
-                    "DELETE FROM pairs WHERE one = ?1 OR other = ?1",
-                ):
-                    self._db.executemany(statement, ((key,) for key in others))
-            self.known = {key: row for key, row in rows.items() if key not in others}
-            self.agreements = {
-                (one, other, bool(mirrored)): agreement
-                for one, other, mirrored, agreement in self._db.execute("SELECT * FROM pairs")
-                if isinstance(agreement, float)
-            }
 
-    def store(self, photos: Iterable[DescribedPhoto]) -> None:
-        """Keep the VLADs of photos; a disk that refuses costs time later, and nothing now."""
-        rows = [(photo.hash, photo.pixels, photo.vlads.astype("<f4").tobytes()) for photo in photos]
-        if self._db is not None:
-            with suppress(*_DISK_ERRORS), transaction(self._db):
-                self._db.executemany("INSERT OR REPLACE INTO vlads VALUES (?, ?, ?)", rows)
+    @classmethod
+    def read(cls, path: Path, contents: Collection[bytes]) -> PhotoCache:
+        """Return what a file has of photos with these contents."""
+        found = cls()
+        with suppress(InvalidInputError):
+            made_by, hashes, pixels, vlads, pairs, agreements = read_arrays(path, _ARRAYS)
+            shapes = [(), (len(hashes), HASH_BYTES), (len(hashes),), (len(hashes), 2, VLAD_DIM)]
+            shapes += [(len(pairs), 2, HASH_BYTES), (len(pairs), 2)]
+            arrays = made_by, hashes, pixels, vlads, pairs, agreements
+            if (
+                [a.shape for a in arrays] != shapes
+                or made_by != _vocabulary()
+                or not np.isfinite(vlads).all()
+            ):
+                return found
+            rows = zip(map(bytes, hashes), pixels.tolist(), vlads.astype(np.float32), strict=True)
+            found.photos = {content: (size, both) for content, size, both in rows if content in contents}
+            for (one, other), (mirrored, agreement) in zip(pairs, agreements.tolist(), strict=True):
+                if {one.tobytes(), other.tobytes()} <= found.photos.keys():
+                    found.agreements[one.tobytes(), other.tobytes(), bool(mirrored)] = agreement
+        return found
 
-    def store_pairs(self, pairs: Mapping[Contents, float]) -> None:
-        """Keep how much pairs of photos agree."""
-        if self._db is not None:
-            with suppress(*_DISK_ERRORS), transaction(self._db):
-                rows = [(*contents, agreement) for contents, agreement in pairs.items()]
-                self._db.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-
-
-def _open_cache(path: Path) -> tuple[sqlite3.Connection, _Rows]:
-    """Return the database and its rows; one that is damaged, or of another vocabulary, is made again."""
-    shipped = zlib.crc32(files(__package__).joinpath(SHIPPED).read_bytes()) >> 1  # fits a signed number
-    for _ in range(2):
-        make_private(path)
-        db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
-        try:
-            if db.execute("PRAGMA user_version").fetchone()[0] != shipped:
-                with transaction(db):
-                    for table, columns in _TABLES.items():
-                        db.execute(f"DROP TABLE IF EXISTS {table}")
-                        db.execute(f"CREATE TABLE {table} ({columns}) WITHOUT ROWID")
-                    db.execute(f"PRAGMA user_version = {shipped}")
-            return db, _cached_rows(db)
-        except sqlite3.DatabaseError as error:
-            db.close()
-            if isinstance(error, sqlite3.OperationalError):  # locked, read-only, full: it may be sound
-                raise
-            path.unlink()
-    raise sqlite3.DatabaseError(f"{path} cannot be made")
+    def write(self, path: Path) -> None:
+        """Keep it in a file; a disk that refuses costs time later, and nothing now."""
+        both = [content for one, other, _ in self.agreements for content in (one, other)]
+        rows = [(mirrored, agreement) for (_, _, mirrored), agreement in self.agreements.items()]
+        arrays = (
+            np.array(_vocabulary()),
+            np.frombuffer(b"".join(self.photos), np.uint8).reshape(-1, HASH_BYTES),
+            np.array([pixels for pixels, _ in self.photos.values()], np.int64),
+            np.array([vlads for _, vlads in self.photos.values()], np.float32).reshape(-1, 2, VLAD_DIM),
+            np.frombuffer(b"".join(both), np.uint8).reshape(-1, 2, HASH_BYTES),
+            np.array(rows, np.float64).reshape(-1, 2),
+        )
+        with suppress(StorageError):
+            write_arrays(path, **dict(zip(_ARRAYS, arrays, strict=True)))
 
 
-def _cached_rows(db: sqlite3.Connection) -> _Rows:
-    """Return the rows that make sense."""
-    found: _Rows = {}
-    for key, pixels, data in db.execute("SELECT hash, pixels, vlads FROM vlads"):
-        if isinstance(data, bytes) and len(data) == 8 * VLAD_DIM and isinstance(pixels, int):
-            vlads = np.frombuffer(data, "<f4").reshape(2, VLAD_DIM)
-            if np.isfinite(vlads).all():
-                found[key] = pixels, vlads
-    return found
+_ARRAYS = ("vocabulary", "hashes", "pixels", "vlads", "pairs", "agreements")
+
+
+def _vocabulary() -> int:
+    """Return what tells the shipped vocabulary from others."""
+    return zlib.crc32(files(__package__).joinpath(SHIPPED).read_bytes())
 
 
 FLOOR = 0.35  # similarity of VLADs: on LFW's training half no copy is below, and few other photos above
@@ -229,13 +190,13 @@ def find_candidates(vlads: Floats, progress: OnProgress | None = None) -> list[C
     """Return the pairs of photos whose (n, 2, dim) VLADs are near each other, the most similar first."""
     count = len(vlads)
     both = np.ascontiguousarray(vlads.swapaxes(0, 1).reshape(2 * count, -1))  # photos, then mirrored ones
-
-    def told(done: int, total: int) -> None:
-        if progress is not None:
-            progress("comparing", done, total)
-
     near = nearest_neighbours(
-        both, _MAX_NEIGHBOURS, FLOOR, exact=_EXACT_PHOTOS, probes=_PROBES, progress=told
+        both,
+        _MAX_NEIGHBOURS,
+        FLOOR,
+        exact=_EXACT_PHOTOS,
+        probes=_PROBES,
+        progress=progress and partial(progress, "comparing"),
     )
     found: dict[tuple[int, int, bool], float] = {}
     entries = zip(near.row.tolist(), near.other.tolist(), near.similarity.tolist(), strict=True)
@@ -321,7 +282,6 @@ def _photo_from(path: bytes, reply: Message) -> DescribedPhoto | str:
 
 
 AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
-_BATCH = 256  # photos that are stored together
 
 OnFailure = Callable[[Path, str], None]
 
@@ -374,7 +334,7 @@ def group_duplicates(
     """Return the groups among photos, given as sorted absolute paths; the options are `find_duplicates`'.
 
     Photos that are `known` need not be read again, pairs that are `alike` are compared too, both ways round,
-    and the `cache` keeps what is computed.
+    and the `cache` takes what is computed.
     """
 
     def failed(path: bytes, reason: str) -> None:
@@ -382,15 +342,20 @@ def group_duplicates(
             on_failure(as_path(path), reason)
 
     say = progress or (lambda stage, done, total: None)
+    cache = cache or PhotoCache()
     described = dict(known or {})
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
     with PhotoPairs(count, failed, limits) as reader:
-        _describe(reader, unread, described, say, cache)
+        for done, photo in enumerate(reader.described(unread), 1):
+            if photo is not None:
+                described[photo.path] = photo
+                cache.photos[photo.hash] = photo.pixels, photo.vlads
+            say("reading", done, len(unread))
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
         found = dict.fromkeys([*_near(photos, say), *_both_ways(alike, described)])
-        _link(sets, reader, _by_component(found), {p.path: p.hash for p in photos}, cache, say)
+        _link(sets, reader, _by_component(found), {p.path: p.hash for p in photos}, cache.agreements, say)
     pixels = {photo.path: photo.pixels for photo in photos}
     groups = [
         DuplicateGroup.of({as_path(path): pixels[path] for path in group})
@@ -408,32 +373,9 @@ def _files(paths: Iterable[bytes]) -> list[bytes]:
     return sorted(found.values())
 
 
-def _describe(
-    pairs: PhotoPairs,
-    paths: Sequence[bytes],
-    described: dict[bytes, DescribedPhoto],
-    say: OnProgress,
-    cache: PhotoCache | None,
-) -> None:
-    """Add the photos of these paths to those `described`."""
-    batch: list[DescribedPhoto] = []
-    try:
-        for done, photo in enumerate(pairs.described(paths), 1):
-            if photo is not None:
-                described[photo.path] = photo
-                batch.append(photo)
-            if len(batch) >= _BATCH and cache is not None:
-                cache.store(batch)
-                batch = []
-            say("reading", done, len(paths))
-    finally:  # also after Ctrl-C: what was read is kept
-        if cache is not None:
-            cache.store(batch)
-
-
-def _same_content(photos: Iterable[DescribedPhoto]) -> DisjointSets[bytes]:
+def _same_content(photos: Iterable[DescribedPhoto]) -> DisjointSets:
     """Return sets of files with the same bytes, which need no look."""
-    sets = DisjointSets[bytes]()
+    sets = DisjointSets()
     first: dict[bytes, bytes] = {}
     for photo in photos:
         sets.link(first.setdefault(photo.hash, photo.path), photo.path)
@@ -458,7 +400,7 @@ def _both_ways(alike: Iterable[tuple[bytes, bytes]], described: Mapping[bytes, o
 
 def _by_component(pairs: Collection[Pair]) -> list[Pair]:
     """Return pairs with those next to each other that share photos, directly or through others."""
-    sets = DisjointSets[bytes]()
+    sets = DisjointSets()
     for one, other, _ in pairs:
         sets.link(one, other)
     place = {path: number for number, group in enumerate(sets.groups()) for path in group}
@@ -466,38 +408,32 @@ def _by_component(pairs: Collection[Pair]) -> list[Pair]:
 
 
 def _link(
-    sets: DisjointSets[bytes],
+    sets: DisjointSets,
     reader: PhotoPairs,
     found: Sequence[Pair],
     content: Mapping[bytes, bytes],
-    cache: PhotoCache | None,
+    agreements: dict[Contents, float],
     say: OnProgress,
 ) -> None:
     """Link the pairs that are the same photograph; those linked through others need no look."""
-    known = {} if cache is None else cache.agreements
-    new: dict[Contents, float] = {}
 
     def contents(pair: Pair) -> Contents:
         one, other = sorted((content[pair[0]], content[pair[1]]))
         return one, other, pair[2]
 
-    def apart() -> Iterator[Pair]:
+    def unknown_pairs() -> Iterator[Pair]:
         for done, pair in enumerate(found, 1):
             say("verifying", done, len(found))
-            if known.get(contents(pair), 0.0) >= AGREEMENT:
+            if agreements.get(contents(pair), 0.0) >= AGREEMENT:
                 sets.link(pair[0], pair[1])
-            elif contents(pair) not in known and not sets.linked(pair[0], pair[1]):
+            elif contents(pair) not in agreements and not sets.linked(pair[0], pair[1]):
                 yield pair
 
-    try:
-        for pair, agreement in reader.agreements(apart()):
-            if agreement is not None:
-                new[contents(pair)] = agreement
-            if (agreement or 0.0) >= AGREEMENT:
+    for pair, agreement in reader.agreements(unknown_pairs()):
+        if agreement is not None:
+            agreements[contents(pair)] = agreement
+            if agreement >= AGREEMENT:
                 sets.link(pair[0], pair[1])
-    finally:  # also after Ctrl-C: what was compared is kept
-        if cache is not None:
-            cache.store_pairs(new)
 
 
 SAME_FACE = 0.90  # similarity from which two faces may be one face in two copies of a photo
@@ -520,7 +456,7 @@ def library_duplicates(
         if file.state == "ready" and not file.is_video and not is_external(path)
     }
     contents = {file.hash for file in files.values() if file.hash is not None}
-    cache = PhotoCache(library.path / VLADS, contents)
+    cache = PhotoCache.read(library.path / VLADS, contents)
     try:
         return group_duplicates(
             sorted(files),
@@ -532,15 +468,15 @@ def library_duplicates(
             on_failure=on_failure,
             limits=limits,
         )
-    finally:
-        cache.close()
+    finally:  # also after Ctrl-C: what was computed is kept
+        cache.write(library.path / VLADS)
 
 
 def _known(files: dict[bytes, KnownFile], cache: PhotoCache) -> Iterator[tuple[bytes, DescribedPhoto]]:
     """Yield the photos whose VLADs are kept and whose files are as they were when they were indexed."""
     for path, file in files.items():
-        if file.hash in cache.known and _is_unchanged(path, file):
-            pixels, vlads = cache.known[file.hash]
+        if file.hash in cache.photos and _is_unchanged(path, file):
+            pixels, vlads = cache.photos[file.hash]
             yield path, DescribedPhoto(path, file.hash, pixels, vlads)
 
 
@@ -563,13 +499,12 @@ def _with_the_same_face(library: Library, progress: OnProgress | None) -> list[t
             owners += [photo.stored_path] * len(found)
     if not rows:
         return []
-
-    def told(done: int, total: int) -> None:
-        if progress is not None:
-            progress("comparing faces", done, total)
-
     near = nearest_neighbours(
-        unit(np.concatenate(rows)), _MAX_FACES, SAME_FACE, exact=_EXACT_FACES, progress=told
+        unit(np.concatenate(rows)),
+        _MAX_FACES,
+        SAME_FACE,
+        exact=_EXACT_FACES,
+        progress=progress and partial(progress, "comparing faces"),
     )
     pairs = zip(near.row.tolist(), near.other.tolist(), strict=True)
     found_pairs = {tuple(sorted((owners[one], owners[other]))) for one, other in pairs}

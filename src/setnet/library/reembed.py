@@ -180,7 +180,7 @@ class _ReembedRun:
             removed=0 if interrupted else len(gone),
             failed=tuple(self._failed.values()),
             examples=len(examples) - len(lost),
-            lost=tuple((row.person or "?", row.source and as_path(row.source)) for row in lost),
+            lost=tuple((row.person or "?", as_path(row.source) if row.source else None) for row in lost),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
         )
