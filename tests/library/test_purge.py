@@ -137,7 +137,7 @@ def test_forgetting_everything_deletes_the_library_and_no_photo(library: Library
 def test_a_thumbnail_made_while_its_photo_is_forgotten_is_not_kept(library: Library, photos: Path) -> None:
     photo = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
 
-    def draw(photo: LibraryPhoto, side: int) -> bytes:
+    def draw(photo: LibraryPhoto) -> bytes:
         library.forget([photo.path])
         return b"a picture"
 

@@ -44,7 +44,7 @@ from setnet.library.person import (
 )
 from setnet.library.person_matcher import NamedPeople
 from setnet.library.photos import corners, taken_number, taken_time
-from setnet.library.pictures import draw_face_picture
+from setnet.library.pictures import draw_face_if_there
 from setnet.library.query import QueryPerson
 from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import enter_change, recording
@@ -418,7 +418,7 @@ class Groups:
         )
         if pictures is None:
             pictures = {
-                place: draw_face_picture(self._library.photos.get(place[0]), place[1]) for place in chosen
+                place: draw_face_if_there(self._library.photos.get(place[0]), place[1]) for place in chosen
             }
         examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
         before = self._library.people.examples(name) if name in self._library.people else []

@@ -10,7 +10,7 @@ import numpy as np
 
 from setnet.library.paths import default_library
 from setnet.library.person_matcher import Identity, NamedPeople
-from setnet.library.sheets import Card, Mark, Sheet
+from setnet.library.sheets import Card, Mark, write_sheet
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
@@ -81,4 +81,4 @@ def face_sheet(seen: SeenPhoto, path: Path) -> None:
         for face, label, identity in zip(seen.faces, labels, seen.names, strict=True)
     ]
     card = Card(lambda: seen.photo, marks=marks)
-    Sheet(Path(seen.path).name, pluralise(len(marks), "face"), [("", [card])], 1200).write(path)
+    write_sheet(path, Path(seen.path).name, pluralise(len(marks), "face"), [("", [card])], 1200)

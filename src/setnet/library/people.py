@@ -67,7 +67,7 @@ from setnet.library.person import (
     spelling_hints,
     stack_examples,
 )
-from setnet.library.pictures import draw_face_picture
+from setnet.library.pictures import draw_face_if_there
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
 from setnet.library.schema import refresh_groups
 from setnet.library.undo import (
@@ -377,7 +377,7 @@ class People:
         The example's `picture` is a small JPEG, by default made from the photo.
         """
         if picture == b"":
-            picture = draw_face_picture(self._library.photos.get(photo_id), face)
+            picture = draw_face_if_there(self._library.photos.get(photo_id), face)
         with self.recording() as db:
             row = require_person(db, person)
             owners = confirm_face(db, row, self._face(db, photo_id, face, picture))
@@ -513,7 +513,7 @@ class People:
         for done, (_, photo_id, face) in enumerate(chosen):
             if progress is not None:
                 progress("drawing example faces", done, len(chosen))
-            pictures[photo_id, face] = draw_face_picture(self._library.photos.get(photo_id), face)
+            pictures[photo_id, face] = draw_face_if_there(self._library.photos.get(photo_id), face)
         with self.recording() as db:
             return name_faces(db, listed("storing names"), pictures, descriptors)
 

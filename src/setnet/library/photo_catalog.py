@@ -24,7 +24,7 @@ from setnet.library.schema import FACES, Counts, face_number, read_counts
 if TYPE_CHECKING:
     from setnet.library.descriptor_files import ExportReport
     from setnet.library.library import Library
-    from setnet.library.pictures import Draw, DrawFace, DrawSprite
+    from setnet.library.pictures import Draw
     from setnet.library.query import Conditions
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
@@ -350,33 +350,29 @@ class Photos(PhotoCatalog):
     @own_errors
     def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
         """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import cached_picture, check_side, draw_thumbnail
+        from setnet.library.pictures import cached_picture, check_side, jpeg, open_picture, thumbnail
 
         check_side(side)
-        photo = self.get(photo_id)
-        return cached_picture(
-            self._pictures, self, photo, str(side), lambda: (draw or draw_thumbnail)(photo, side)
-        )
+
+        def drawn(photo: LibraryPhoto) -> bytes:
+            return jpeg(thumbnail(open_picture(photo).pixels, side))
+
+        return cached_picture(self._pictures, self, self.get(photo_id), str(side), draw or drawn)
 
     @own_errors
-    def face_thumbnail(
-        self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
-    ) -> bytes:
+    def face_thumbnail(self, photo_id: str, face: int, side: int = 160, draw: Draw | None = None) -> bytes:
         """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import cached_picture, check_side, draw_face_thumbnail
+        from setnet.library.pictures import cached_picture, check_side, draw_face
 
         check_side(side)
         photo = self.get(photo_id)
         if not 0 <= face < len(photo.faces):
             raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-
-        def drawn() -> bytes:
-            return (draw or draw_face_thumbnail)(photo, face, side)
-
-        return cached_picture(self._pictures, self, photo, f"face{face}-{side}", drawn)
+        name = f"face{face}-{side}"
+        return cached_picture(self._pictures, self, photo, name, draw or (lambda p: draw_face(p, face, side)))
 
     @own_errors
-    def sprite(self, photo_id: str, draw: DrawSprite | None = None) -> bytes:
+    def sprite(self, photo_id: str, draw: Draw | None = None) -> bytes:
         """Return a few pictures of a shot beside each other as a JPEG, made once (by `draw`), then kept.
 
         That of a shot just indexed is kept already; a restored library or a full disk have none.
@@ -386,7 +382,7 @@ class Photos(PhotoCatalog):
         photo = self.get(photo_id)
         if photo.start is None:
             raise InvalidInputError(f"photo {photo_id} is no shot of a video")
-        return cached_picture(self._pictures, self, photo, SPRITE, lambda: (draw or draw_sprite)(photo))
+        return cached_picture(self._pictures, self, photo, SPRITE, draw or draw_sprite)
 
     @own_errors
     def set_external_id(self, photo_id: str, external_id: str | None) -> LibraryPhoto:

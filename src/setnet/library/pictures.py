@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.addresses import is_address, local_copy
+from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.creation import make_folder, write_private
-from setnet.library.paths import display_path
 from setnet.library.person import Example
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import LibraryPhoto
@@ -69,19 +69,7 @@ def jpeg(image: Image, quality: int = 85) -> bytes:
 
 _SIDES = range(16, 4097)
 
-Draw = Callable[[LibraryPhoto, int], bytes]
-DrawFace = Callable[[LibraryPhoto, int, int], bytes]
-
-
-def draw_thumbnail(photo: LibraryPhoto, side: int) -> bytes:
-    """Return a photo's JPEG that fits a square of `side` pixels."""
-    return jpeg(thumbnail(open_picture(photo).pixels, side))
-
-
-def draw_face_thumbnail(photo: LibraryPhoto, face: int, side: int) -> bytes:
-    """Return a square JPEG of a face of a photo."""
-    opened = open_picture(photo, face)
-    return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box), side)
+Draw = Callable[[LibraryPhoto], bytes]
 
 
 def open_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
@@ -108,15 +96,17 @@ def _frames(photo: LibraryPhoto, times: Sequence[float]) -> list[NDArray[np.uint
         raise PhotoError(f"{path}: {error}") from None
 
 
-def draw_face_picture(photo: LibraryPhoto, face: int) -> bytes | None:
+def draw_face(photo: LibraryPhoto, face: int, side: int = _FACE_SIDE) -> bytes:
+    """Return a square JPEG of a face of a photo."""
+    opened = open_picture(photo, face)
+    return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box), side)
+
+
+def draw_face_if_there(photo: LibraryPhoto, face: int) -> bytes | None:
     """Return a small JPEG of a face; None where the photo's file cannot be read."""
-    if not 0 <= face < len(photo.faces):
-        return None
-    try:
-        opened = open_picture(photo, face)
-        return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box))
-    except PhotoError:  # gone, or on a disk that is away; what was said holds all the same
-        return None
+    with suppress(PhotoError, IndexError):  # gone, or on a disk that is away
+        return draw_face(photo, face)
+    return None
 
 
 def check_side(side: int) -> None:
@@ -125,15 +115,11 @@ def check_side(side: int) -> None:
         raise InvalidInputError(f"a picture has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
 
 
-def cached_picture(
-    folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
-) -> bytes:
+def cached_picture(folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Draw) -> bytes:
     """Return a picture of a photo from the cache, else made by `draw` and cached under a name."""
-    try:
+    with suppress(OSError):
         return _picture_file(folder, photo.id, photo.content, name).read_bytes()
-    except OSError:
-        pass
-    data = draw()
+    data = draw(photo)
     cache_picture(folder, photo.id, photo.content, name, data)
     if photo.id not in catalog.get_many([photo.id]):  # forgotten meanwhile, with the thumbnails it had
         with suppress(OSError):
@@ -144,14 +130,12 @@ def cached_picture(
 def cache_picture(folder: Path, photo_id: str, content: str, name: str, data: bytes) -> None:
     """Put a picture of a photo into the cache under a name, as whole as the disk allows."""
     file = _picture_file(folder, photo_id, content, name)
-    try:
+    with suppress(OSError):  # a full disk costs time later, not the picture now
         make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
         make_folder(file.parent, folder.parent)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         write_private(part, data, folder.parent)
         os.replace(part, file)
-    except OSError:  # a full disk costs time later, not the picture now
-        pass
 
 
 def _picture_file(folder: Path, photo_id: str, content: str, name: str) -> Path:
@@ -168,7 +152,6 @@ def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:
 
 
 SPRITE = "sprite"
-DrawSprite = Callable[[LibraryPhoto], bytes]
 
 
 def draw_sprite(photo: LibraryPhoto) -> bytes:
@@ -180,17 +163,9 @@ def draw_sprite(photo: LibraryPhoto) -> bytes:
 
 def write_pictures(examples: Iterable[Example], folder: Path) -> int:
     """Write the pictures of examples to a folder, as NUMBER.jpg for their owner alone; return how many."""
-    written = 0
-    try:
+    pictures = [(example.number, example.picture) for example in examples if example.picture is not None]
+    with storage_errors(folder, "cannot write pictures to "):
         folder.mkdir(parents=True, exist_ok=True)
-        for example in examples:
-            if example.picture is not None:
-                file = os.open(folder / f"{example.number}.jpg", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with open(file, "wb") as opened:
-                    opened.write(example.picture)
-                written += 1
-    except OSError as error:
-        raise StorageError(
-            f"cannot write pictures to {display_path(folder)}: {error.strerror or error}"
-        ) from error
-    return written
+        for number, picture in pictures:
+            replace_file(folder / f"{number}.jpg", picture)
+    return len(pictures)

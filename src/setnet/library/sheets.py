@@ -6,7 +6,7 @@ import base64
 import html
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,8 +26,6 @@ from setnet.wording import pluralise
 if TYPE_CHECKING:
     from setnet.faces import Photo
     from setnet.library.library import Library
-
-_GONE = "not there any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,50 +48,31 @@ class Card:
     marks: Sequence[Mark] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sheet:
-    """Cards in sections, each under its title."""
-
-    title: str
-    summary: str
-    sections: Sequence[tuple[str, Sequence[Card]]]
-    width: int  # of a photo, in pixels; its picture has twice as many, for screens that show them
-    # names and small pictures of people for the head of the sheet
-    portraits: Sequence[tuple[str, bytes]] = ()
-
-    def write(self, path: Path) -> None:
-        """Write the sheet as a page."""
-        check_sheet_path(path)
-        with storage_errors(path, "cannot write "):
-            replace_file(path, self.page().encode())  # faces and names are for the owner's eyes
-
-    def page(self) -> str:
-        """Return the sheet as HTML."""
-        template = files("setnet.library").joinpath("contact_sheet.html").read_text(encoding="utf-8")
-        portraits = (
-            f'<img src="{_data_address(picture)}" alt="{html.escape(name)}" title="{html.escape(name)}">'
-            for name, picture in self.portraits
-        )
-        parts = {
-            "title": html.escape(self.title),
-            "faces": "".join(portraits),
-            "summary": html.escape(self.summary),
-            "width": str(self.width),
-            "cards": "\n".join(self._cards()),
-        }
-        return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], template)
-
-    def _cards(self) -> Iterator[str]:
-        for title, cards in self.sections:
-            if title:
-                yield f"<h2>{html.escape(title)}</h2>"
-            yield from (_html_card(card, 2 * self.width) for card in cards)
-
-
 def check_sheet_path(path: Path) -> None:
     """Raise for a file that no sheet can be written to because of its suffix."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InvalidInputError(f"a sheet is an .html file, not {display_path(path)!r}")
+
+
+def write_sheet(
+    path: Path, title: str, summary: str, sections: Iterable[tuple[str, Sequence[Card]]], width: int
+) -> None:
+    """Write cards in sections, each under its title, as a page with pictures so many pixels wide."""
+    check_sheet_path(path)
+    cards: list[str] = []
+    for heading, inside in sections:
+        cards += [f"<h2>{html.escape(heading)}</h2>"] if heading else []
+        cards += [_html_card(card, 2 * width) for card in inside]  # twice as many, for screens that show them
+    parts = {
+        "title": html.escape(title),
+        "summary": html.escape(summary),
+        "width": str(width),
+        "cards": "\n".join(cards),
+    }
+    template = files("setnet.library").joinpath("contact_sheet.html").read_text(encoding="utf-8")
+    page = re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], template)
+    with storage_errors(path, "cannot write "):
+        replace_file(path, page.encode())  # faces and names are for the owner's eyes
 
 
 def _html_card(card: Card, side: int) -> str:
@@ -101,11 +80,11 @@ def _html_card(card: Card, side: int) -> str:
     name = html.escape(card.name)
     try:
         opened = card.open()
-        image = jpeg(thumbnail(opened.pixels, side), 82)
-        picture = f'<img src="{_data_address(image)}" alt="{name}" loading="lazy">'
+        image = base64.b64encode(jpeg(thumbnail(opened.pixels, side), 82)).decode("ascii")
+        picture = f'<img src="data:image/jpeg;base64,{image}" alt="{name}" loading="lazy">'
         picture += "".join(_html_mark(mark, opened) for mark in card.marks)
     except PhotoError:
-        picture = f'<p class="gone">{_GONE}</p>'
+        picture = '<p class="gone">not there any more</p>'
     can_link = card.path is not None and display_path(card.path) == str(card.path)
     link = f' href="{html.escape(card.path.absolute().as_uri())}"' if can_link and card.path else ""
     text = f"<figcaption><b>{html.escape(card.caption)}</b><span>{name}</span></figcaption>"
@@ -128,23 +107,24 @@ def _html_mark(mark: Mark, photo: Photo) -> str:
     return f'<i class="{kind}" style="{place}"><em class="{lines}">{html.escape(mark.label)}</em></i>'
 
 
-def _data_address(picture: bytes) -> str:
-    """Return a JPEG as an address that holds it."""
-    return "data:image/jpeg;base64," + base64.b64encode(picture).decode("ascii")
-
-
 def contact_sheet(answer: Answer, path: Path, title: str | None = None) -> None:
     """Write the answer as a contact sheet, a page of HTML."""
+    names = " + ".join(person.name for person in answer.people)
+    if answer.without:
+        names += f", without {', '.join(person.name for person in answer.without)}"
+    milliseconds = answer.seconds["search"] * 1000
+    photos = pluralise(answer.searched, "photo")
+    summary = f"the best {len(answer.hits)} of {photos}, found in {milliseconds:.1f} ms"
+    if answer.unsure:
+        summary += f"; no sure match of {', '.join(answer.unsure)}"
     cards = [hit_card(number, hit, answer) for number, hit in enumerate(answer.hits, 1)]
-    portraits = [(person.name, person.picture) for person in answer.people if person.picture is not None]
-    Sheet(title or _title(answer), _summary(answer), [("", cards)], 320, portraits).write(path)
+    write_sheet(path, title or names, summary, [("", cards)], 320)
 
 
 def hit_card(number: int, hit: PhotoHit, answer: Answer) -> Card:
     """Return the card of a hit, with its faces marked."""
     matches = {m.face: m for m in hit.matches}
-    best = hit.photo.best  # of a shot, whose picture at this time is drawn
-    boxes = [f.box if best is None else Box(*f.corners_at(best)) for f in hit.photo.faces]
+    boxes = [Box(*face.corners_at(hit.photo.best)) for face in hit.photo.faces]
     marks = [
         Mark(box)
         if (match := matches.get(face.ordinal)) is None
@@ -165,18 +145,6 @@ def _result(hit: PhotoHit, answer: Answer) -> str:
     return f"{found} of {len(answer.people)} · score {hit.score:.2f}{more}"
 
 
-def _title(answer: Answer) -> str:
-    title = " + ".join(p.name for p in answer.people)
-    return title + (f", without {', '.join(p.name for p in answer.without)}" if answer.without else "")
-
-
-def _summary(answer: Answer) -> str:
-    milliseconds = answer.seconds["search"] * 1000
-    photos = pluralise(answer.searched, "photo")
-    found = f"the best {len(answer.hits)} of {photos}, found in {milliseconds:.1f} ms"
-    return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
-
-
 _MAX_GROUPS, _MAX_COPIES = 200, 6  # on one sheet, and of a group
 _FACE, _MAX_FACES = 96, 10
 
@@ -194,7 +162,7 @@ def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
         more = f", {_MAX_COPIES} shown" if len(pairs) > _MAX_COPIES else ""
         cards = [_copy_card(photo, pixels) for photo, pixels in pairs[:_MAX_COPIES]]
         sections.append((f"{number}. {len(pairs)} copies{more}", cards))
-    Sheet("Near-duplicates", summary, sections, 240).write(path)
+    write_sheet(path, "Near-duplicates", summary, sections, 240)
 
 
 def _copy_card(path: Path, pixels: int) -> Card:
@@ -212,7 +180,7 @@ def group_sheet(library: Library, groups: Sequence[Group], path: Path) -> None:
         facts = f"{pluralise(group.faces, 'face')}, {pluralise(group.photos, 'photo')}{hidden}"
         sections.append((f"{group.id}  {group.name or ''}  {facts}", _face_cards(library, group)))
     summary = pluralise(len(groups), "group")
-    Sheet("Who is this?", summary, sections, _FACE).write(path)
+    write_sheet(path, "Who is this?", summary, sections, _FACE)
 
 
 def _face_cards(library: Library, group: Group) -> list[Card]:

@@ -256,9 +256,9 @@ async def thumbnail(
     photo = await state.read(lambda library: _require_photo(library, photo_id))
 
     def thumbnail(library: Library) -> bytes:
-        def draw(photo: LibraryPhoto, side: int) -> bytes:
+        def draw(photo: LibraryPhoto) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.thumbnail(file, side, photo.best)
+                return state.drawing.thumbnail(file, size, photo.best)
 
         return library.photos.thumbnail(photo.id, size, draw)
 
@@ -282,9 +282,9 @@ async def photo_face_picture(
         raise Problem(404, f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
 
     def face_picture(library: Library) -> bytes:
-        def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
+        def draw(photo: LibraryPhoto) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.face_picture(file, photo.faces[face].box, side, photo.faces[face].at)
+                return state.drawing.face_picture(file, photo.faces[face].box, size, photo.faces[face].at)
 
         return library.photos.face_thumbnail(photo.id, face, size, draw)
 
