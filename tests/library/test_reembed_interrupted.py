@@ -30,7 +30,7 @@ def wait(now):
             time.sleep(0.01)
 
 report = Library.reembed(sys.argv[1], sys.argv[2], workers=1, progress=wait)
-print(report.described, report.interrupted, flush=True)
+print(report.changed, report.interrupted, flush=True)
 """
 
 
@@ -74,8 +74,8 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, many: Path, small: str) ->
         assert library.dim == 128
         assert library.search(["Anna"], k=1)[0].matches
     report = Library.reembed(many, small, workers=0)
-    assert 6 <= report.kept <= 7
-    assert (report.kept + report.described, report.ok) == (12, True)
+    assert 6 <= report.unchanged <= 7
+    assert (report.unchanged + report.changed, report.ok) == (12, True)
     with Library.open(many) as library:
         assert library.check() == []
         assert (library.dim, library.people.descriptors("Anna").shape) == (24, (1, 24))
@@ -86,4 +86,4 @@ def test_ctrl_c_keeps_what_was_described(tmp_path: Path, many: Path, small: str)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, _ = process.communicate(timeout=60)
     assert out == "7 True\n"
-    assert Library.reembed(many, small, workers=0).kept == 7
+    assert Library.reembed(many, small, workers=0).unchanged == 7

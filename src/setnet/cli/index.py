@@ -28,7 +28,7 @@ from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import IndexReport, Library, ReembedReport
+    from setnet.library import IndexReport, Library
 
 app = make_app()
 
@@ -274,7 +274,18 @@ class _Runs:
                 prune=self.pruning(bar),
                 progress=bar.show_index,
             )
-        _describe_reembed(report, self.place).print(self.json)
+        remarks = _remarks(report)
+        if report.failed:
+            remarks.append("what could not be read was not described: `setnet index` looks at it again")
+        for person, photo in report.lost:
+            source = "nowhere" if photo is None else display_path(photo)
+            remarks.append(f"lost: an example of {person} from {source}")
+        if report.lost:
+            remarks.append("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
+        lost = [{"person": person, "photo": photo and str(photo)} for person, photo in report.lost]
+        facts = report.to_dict() | {"library": display_path(self.place), "lost": lost}
+        status = 130 if report.interrupted else not report.ok
+        Result(facts, report.summary, remarks=remarks, status=status).print(self.json)
 
     def pruning(self, bar: ProgressBar) -> Callable[[int, int], bool] | bool:
         """Return what decides whether photos are removed: a question that takes the bar away first."""
@@ -357,20 +368,3 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
     place = display_path(library.path)
     facts = report.to_dict() | {"library": place}
     return Result(facts, report.summary, f"library: {place}", remarks=remarks)
-
-
-def _describe_reembed(report: ReembedReport, place: Path) -> Result:
-    remarks = first_lines("could not be read:", files_with_reasons(report.failed))
-    if report.failed:
-        photos = pluralise(len(report.failed), "photo was", "photos were")
-        remarks.append(f"{photos} not described: `setnet index` looks again")
-    for person, photo in report.lost:
-        source = "nowhere" if photo is None else display_path(photo)
-        remarks.append(f"lost: an example of {person} from {source}")
-    if report.lost:
-        remarks.append("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
-    if report.interrupted:
-        remarks.append("stopped; what was described is kept, the same command continues")
-    facts = report.to_dict() | {"library": display_path(place)}
-    status = 130 if report.interrupted else not report.ok
-    return Result(facts, report.summary, remarks=remarks, status=status)

@@ -40,7 +40,6 @@ __all__ = [
     "PhotoQuery",
     "QueryPerson",
     "Ranking",
-    "ReembedReport",
     "SavedSearch",
     "StoredFace",
     "Suggestion",
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
     from setnet.library.person import Example, Label, Person, Tag
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
-    from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
     from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.searches import SavedSearch

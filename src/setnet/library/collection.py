@@ -123,7 +123,7 @@ class CollectionPart:
         if len(self._pending) >= _BATCH or monotonic() - self._since > _BATCH_SECONDS:
             self.tidy()
 
-    def tidy(self, on_begin: Callable[[], None] | None = None) -> None:
+    def tidy(self) -> None:
         """Write what was found, and merge segments of this part."""
         self._since = monotonic()
         if not self._pending:
@@ -146,8 +146,6 @@ class CollectionPart:
             tables=self._tables(),
         )
         self._pending.clear()
-        if on_begin is not None:
-            on_begin()
         self._collection.merge_small(self._part)
 
     def _tables(self) -> list[Any]:

@@ -1,9 +1,9 @@
 """Near-duplicates: copies of one photograph, resized, cropped, recompressed, recoloured or mirrored.
 
 Each photo is described by a VLAD, near neighbours among these are compared in worker processes, and what
-agrees is grouped. What a library knows of its photos saves work and finds more. Its VLADs, and how much pairs
-agree, are kept by content, so that a second run looks only at what is new; the file can be made again from
-the photos: where it cannot be read or written, a run takes longer, no more.
+agrees is grouped. A library's VLADs, and how much pairs agree, are kept by content, so that a second run
+looks only at what is new; the file can be made again from the photos: where it cannot be read or written, a
+run takes longer, no more.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from setnet.addresses import is_external
 from setnet.errors import InvalidInputError, SetNetError, StorageError, WorkerError
-from setnet.heads import unit
 from setnet.library.clustering import OnProgress
 from setnet.library.descriptor_files import read_arrays, write_arrays
 from setnet.library.folder_scan import FolderScan
@@ -129,15 +129,13 @@ class PhotoCache:
         """Return what a file has of photos with these contents."""
         found = cls()
         with suppress(InvalidInputError):
-            made_by, hashes, pixels, vlads, pairs, agreements = read_arrays(path, _ARRAYS)
-            shapes = [(), (len(hashes), HASH_BYTES), (len(hashes),), (len(hashes), 2, VLAD_DIM)]
-            shapes += [(len(pairs), 2, HASH_BYTES), (len(pairs), 2)]
-            arrays = made_by, hashes, pixels, vlads, pairs, agreements
-            if (
-                [a.shape for a in arrays] != shapes
-                or made_by != _vocabulary()
-                or not np.isfinite(vlads).all()
-            ):
+            arrays = read_arrays(path, _ARRAYS)
+            made_by, hashes, pixels, vlads, pairs, agreements = arrays
+            n, m = hashes.shape[:1], pairs.shape[:1]
+            shapes = [(), (*n, HASH_BYTES), n, (*n, 2, VLAD_DIM), (*m, 2, HASH_BYTES), (*m, 2)]
+            if [a.shape for a in arrays] != shapes or "".join(a.dtype.kind for a in arrays) != "iuifuf":
+                return found
+            if made_by != _vocabulary() or not np.isfinite(vlads).all():
                 return found
             rows = zip(map(bytes, hashes), pixels.tolist(), vlads.astype(np.float32), strict=True)
             found.photos = {content: (size, both) for content, size, both in rows if content in contents}
@@ -150,7 +148,7 @@ class PhotoCache:
         """Keep it in a file; a disk that refuses costs time later, and nothing now."""
         both = [content for one, other, _ in self.agreements for content in (one, other)]
         rows = [(mirrored, agreement) for (_, _, mirrored), agreement in self.agreements.items()]
-        arrays = (
+        arrays: tuple[NDArray[Any], ...] = (
             np.array(_vocabulary()),
             np.frombuffer(b"".join(self.photos), np.uint8).reshape(-1, HASH_BYTES),
             np.array([pixels for pixels, _ in self.photos.values()], np.int64),
@@ -324,7 +322,6 @@ def group_duplicates(
     paths: Sequence[bytes],
     *,
     known: Mapping[bytes, DescribedPhoto] | None = None,
-    alike: Iterable[tuple[bytes, bytes]] = (),
     cache: PhotoCache | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -333,8 +330,7 @@ def group_duplicates(
 ) -> list[DuplicateGroup]:
     """Return the groups among photos, given as sorted absolute paths; the options are `find_duplicates`'.
 
-    Photos that are `known` need not be read again, pairs that are `alike` are compared too, both ways round,
-    and the `cache` takes what is computed.
+    Photos that are `known` need not be read again, and the `cache` takes what is computed.
     """
 
     def failed(path: bytes, reason: str) -> None:
@@ -354,8 +350,8 @@ def group_duplicates(
             say("reading", done, len(unread))
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
-        found = dict.fromkeys([*_near(photos, say), *_both_ways(alike, described)])
-        _link(sets, reader, _by_component(found), {p.path: p.hash for p in photos}, cache.agreements, say)
+        pairs = _by_component([*_near(photos, say)])
+        _link(sets, reader, pairs, {p.path: p.hash for p in photos}, cache.agreements, say)
     pixels = {photo.path: photo.pixels for photo in photos}
     groups = [
         DuplicateGroup.of({as_path(path): pixels[path] for path in group})
@@ -389,13 +385,6 @@ def _near(photos: Sequence[DescribedPhoto], say: OnProgress) -> Iterator[Pair]:
         vlads = np.stack([photo.vlads for photo in different])
         for near in find_candidates(vlads, progress=say):
             yield different[near.one].path, different[near.other].path, near.mirrored
-
-
-def _both_ways(alike: Iterable[tuple[bytes, bytes]], described: Mapping[bytes, object]) -> Iterator[Pair]:
-    for one, other in alike:
-        if one in described and other in described:
-            yield one, other, False
-            yield one, other, True
 
 
 def _by_component(pairs: Collection[Pair]) -> list[Pair]:
@@ -436,11 +425,6 @@ def _link(
                 sets.link(pair[0], pair[1])
 
 
-SAME_FACE = 0.90  # similarity from which two faces may be one face in two copies of a photo
-_MAX_FACES = 8  # such faces of a face
-_EXACT_FACES = 20_000  # faces up to which all are compared with all
-
-
 def library_duplicates(
     library: Library,
     *,
@@ -461,7 +445,6 @@ def library_duplicates(
         return group_duplicates(
             sorted(files),
             known=dict(_known(files, cache)),
-            alike=_with_the_same_face(library, progress),
             cache=cache,
             workers=workers,
             progress=progress,
@@ -486,26 +469,3 @@ def _is_unchanged(path: bytes, file: KnownFile) -> bool:
     except OSError:
         return False
     return (info.st_size, info.st_mtime_ns) == (file.size, file.mtime_ns)
-
-
-def _with_the_same_face(library: Library, progress: OnProgress | None) -> list[tuple[bytes, bytes]]:
-    """Return pairs of photos with a face that is all but the same: copies, however they were cropped."""
-    owners: list[bytes] = []
-    rows: list[Floats] = []
-    for photo in library.photos.all_photos():
-        if photo.faces and photo.kind == "photo":
-            found = library.photos.descriptors(photo.id)
-            rows.append(found)
-            owners += [photo.stored_path] * len(found)
-    if not rows:
-        return []
-    near = nearest_neighbours(
-        unit(np.concatenate(rows)),
-        _MAX_FACES,
-        SAME_FACE,
-        exact=_EXACT_FACES,
-        progress=progress and partial(progress, "comparing faces"),
-    )
-    pairs = zip(near.row.tolist(), near.other.tolist(), strict=True)
-    found_pairs = {tuple(sorted((owners[one], owners[other]))) for one, other in pairs}
-    return sorted((one, other) for one, other in found_pairs if one != other)

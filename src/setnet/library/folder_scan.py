@@ -60,30 +60,30 @@ def check_patterns(patterns: Sequence[str]) -> list[str]:
     return found
 
 
-_FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
-PHOTO_SUFFIXES = frozenset(f".{name}" for name in f"{_FORMATS} {RAW_FORMATS}".split())
-_RAW_SUFFIX_BYTES = frozenset(f".{name}".encode() for name in RAW_FORMATS.split())
-_VIDEO_FORMATS = "mp4 m4v mov mkv webm avi 3gp 3g2 mpg mpeg mts m2ts ts wmv asf flv ogv"
-VIDEO_SUFFIXES = frozenset(f".{name}" for name in _VIDEO_FORMATS.split())
-_VIDEO_SUFFIX_BYTES = frozenset(s.encode() for s in VIDEO_SUFFIXES)
-_SUFFIX_BYTES = frozenset(s.encode() for s in PHOTO_SUFFIXES)
+def _suffixes(formats: str) -> frozenset[bytes]:
+    return frozenset(f".{name}".encode() for name in formats.split())
+
+
+_RAW = _suffixes(RAW_FORMATS)
+_PHOTOS = _suffixes("jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif") | _RAW
+_VIDEOS = _suffixes("mp4 m4v mov mkv webm avi 3gp 3g2 mpg mpeg mts m2ts ts wmv asf flv ogv")
 # Folders that programs fill with copies of the photos beside them.
 _SKIPPED_FOLDERS = frozenset((b"@eaDir", b"#recycle", b"$RECYCLE.BIN", b"__MACOSX", b"lost+found"))
 
 
 def is_photo_name(name: bytes) -> bool:
     """Tell whether a file name is a photo's: known suffix, not hidden (so no `._IMG.jpg` sidecars)."""
-    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _SUFFIX_BYTES
+    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _PHOTOS
 
 
 def is_raw_name(name: bytes) -> bool:
     """Tell whether a file name is that of a raw file of a camera."""
-    return os.path.splitext(name)[1].lower() in _RAW_SUFFIX_BYTES
+    return os.path.splitext(name)[1].lower() in _RAW
 
 
 def is_video_name(name: bytes) -> bool:
     """Tell whether a file name is a video's, as `is_photo_name` does for photos."""
-    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _VIDEO_SUFFIX_BYTES
+    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _VIDEOS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from setnet.addresses import is_address
-from setnet.engine.manifest import WHOLE, Share, is_in_part
+from setnet.engine.manifest import Share, is_in_part
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import as_path, is_below, is_gone
@@ -72,37 +72,39 @@ class IndexReport:
 
     `failed` are files that could not be read, or not to their end: the latter are also in `partial`.
     `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
-    removed, because they are more than a tenth and nobody agreed. `excluded` are the patterns in use.
+    removed, because they are more than a tenth and nobody agreed. `excluded` are the patterns in use. `lost`
+    are examples of people that another descriptor sees nowhere: the person, and the photo they came from.
     """
 
     scanned: int
     unchanged: int
-    added: int
-    changed: int
-    moved: int
-    copied: int
-    removed: int
-    faces: int
-    vanished: tuple[Path, ...]
-    failed: tuple[tuple[Path, str], ...]
-    unreadable: tuple[tuple[Path, str], ...]
-    interrupted: bool
-    seconds: float
-    scan_seconds: float
-    detect_seconds: float
-    describe_seconds: float
-    workers: int
+    added: int = 0
+    changed: int = 0
+    moved: int = 0
+    copied: int = 0
+    removed: int = 0
+    faces: int = 0
+    vanished: tuple[Path, ...] = ()
+    failed: tuple[tuple[Path, str], ...] = ()
+    unreadable: tuple[tuple[Path, str], ...] = ()
+    interrupted: bool = False
+    seconds: float = 0.0
+    scan_seconds: float = 0.0
+    detect_seconds: float = 0.0
+    describe_seconds: float = 0.0
+    workers: int = 0
     shots: int = 0
     minutes: float = 0.0
     partial: tuple[tuple[Path, str], ...] = ()
     skipped: tuple[tuple[Path, str], ...] = ()
     prune_refused: bool = False
     excluded: tuple[str, ...] = ()
+    lost: tuple[tuple[str, Path | None], ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether every file could be read and the run came to its end."""
-        return not self.failed and not self.unreadable and not self.interrupted
+        """Whether every file could be read, no example was lost and the run came to its end."""
+        return not (self.failed or self.unreadable or self.lost or self.interrupted)
 
     @property
     def has_changed(self) -> bool:
@@ -112,8 +114,8 @@ class IndexReport:
     @property
     def summary(self) -> str:
         """The run in one sentence."""
-        new = self.added + self.changed
-        rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
+        new, seconds = self.added + self.changed, max(self.seconds, 1e-3)
+        rate = f"{new / seconds:,.1f} photos/s" if new else f"{self.scanned / seconds:,.0f} files/s"
         others = ("changed", "moved", "copied", "unchanged", "removed")
         parts = [f"{pluralise(self.scanned, 'photo')} seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
@@ -125,6 +127,7 @@ class IndexReport:
     def to_dict(self, path_text: Callable[[Path], str] = str, max_paths: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `max_paths` paths in each list."""
         found = asdict(self) | {"vanished": [path_text(path) for path in self.vanished[:max_paths]]}
+        del found["lost"]  # of another kind of run
         for name in ("failed", "unreadable", "partial", "skipped"):
             what = "folder" if name == "unreadable" else "photo"
             found[name] = [{what: path_text(p), "reason": why} for p, why in getattr(self, name)[:max_paths]]
@@ -153,7 +156,7 @@ class RunOptions:
     progress: Progress | None = None
     should_stop: Callable[[], bool] | None = None
     limits: Limits | None = None
-    part: Share = WHOLE
+    part: Share | None = None
 
     def workers_for(self, files: int) -> int:
         """Return how many processes so many files are read by."""
@@ -276,7 +279,6 @@ class IndexRun:
         if vanished and not interrupted and self._may_prune(len(vanished)):
             self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
             removed, vanished = len(vanished), []
-        self._writer.tidy(lambda: self.show("tidying up", self._counts["done"], len(work)))
         return self._report(scan, vanished, removed, interrupted)
 
     def _may_prune(self, gone: int) -> bool:
@@ -289,7 +291,7 @@ class IndexRun:
         reads_raw = self._collected is not None or can_read_raw()
         for file in scan.files():
             self._options.check_stopped()
-            if not is_in_part(file.path, self._options.part):
+            if self._options.part is not None and not is_in_part(file.path, self._options.part):
                 continue
             self._seen.add(file.path)
             if len(self._seen) % 5000 == 0:

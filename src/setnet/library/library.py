@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from setnet.library.people import People
     from setnet.library.person import Who
     from setnet.library.photo_reader import PhotoResult
-    from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
     from setnet.library.searches import Searches
     from setnet.sandbox import Limits
@@ -316,7 +315,6 @@ class Library:
         """
         from setnet.library.index_run import RunOptions
 
-        check_model(self.photos, self.settings)
         roots = roots_from(folders, self.photos)
         options = RunOptions(workers, prune, retry, progress, should_stop, limits)
         return self._run(roots, options, exclude)
@@ -338,7 +336,6 @@ class Library:
         from setnet.library.collection import CollectedPhotos
         from setnet.library.index_run import RunOptions
 
-        check_model(self.photos, self.settings)
         collected = CollectedPhotos(collection)
         check_settings(self.settings, collected.settings.to_dict(), self.path)
         options = RunOptions(0, prune, True, progress, should_stop)
@@ -354,13 +351,13 @@ class Library:
         from setnet.library.index_run import IndexRun
         from setnet.library.photo_writer import PhotoWriter
 
-        should_stop = options.should_stop
+        settings, should_stop = self._checked_settings, options.should_stop
         with self._writing() as index:
             remember_folders(self.database, roots, exclude)
             writer = PhotoWriter(self.database, index)
             regroup = partial(self.groups.group_into, index, interim=True, should_stop=should_stop)
             excluded = read_exclusions(self.photos)
-            run = IndexRun(writer, self.settings, options, excluded, collected, regroup)
+            run = IndexRun(writer, settings, options, excluded, collected, regroup)
             report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:
@@ -391,7 +388,7 @@ class Library:
             return [str(photo) for photo in writer.store(photos)]
 
     @staticmethod
-    def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:
+    def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> IndexReport:
         """Describe all faces of a library again by another descriptor model; names and corrections stay.
 
         Faces are not looked for again. Until all are described, searches use the old descriptors; the same
@@ -400,7 +397,8 @@ class Library:
 
         `descriptor` is by default the library's own, whose file has changed. The options are `workers`,
         `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
-        are gone: without it they are an error.
+        are gone: without it they are an error. In the report, `changed` photos were described in this run,
+        and `unchanged` ones before.
         """
         from setnet.library.index_run import RunOptions
         from setnet.library.reembed import reembed

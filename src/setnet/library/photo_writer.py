@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -43,7 +43,6 @@ from setnet.library.photos import taken_number
 from setnet.library.pictures import SPRITE, THUMBNAIL_SIDE, cache_picture, delete_stale
 from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
 
-MAX_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
 
@@ -56,12 +55,6 @@ class PhotoWriter:
         self._index = index
         self._is_copied = False
         self.left_out = [resolve_path(database.path.parent)]
-
-    def tidy(self, on_begin: Callable[[], None]) -> None:
-        """Merge what many small runs left."""
-        if self._index.stats().segments > MAX_SEGMENTS:
-            on_begin()
-            self._index.compact(lists=False)
 
     def _copy_first(self) -> None:
         """Copy the database before the first change of a run, once a day."""

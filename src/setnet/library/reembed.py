@@ -15,12 +15,12 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,16 @@ from setnet.library.face_references import SAME_FACE
 from setnet.library.index_run import (
     BATCH_PHOTOS,
     IndexProgress,
+    IndexReport,
     Pace,
     RunOptions,
     store_in_batches,
 )
 from setnet.library.paths import DATABASE, NEXT_INDEX, REEMBEDDED, as_path, display_path, is_gone
 from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
-from setnet.library.photo_writer import MAX_SEGMENTS, index_attributes, mark_unread
+from setnet.library.photo_writer import index_attributes, mark_unread
 from setnet.library.photos import LibraryPhoto, content_hash, taken_number
 from setnet.library.schema import refresh_checksums, refresh_groups
-from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -54,82 +54,15 @@ Vector = NDArray[np.float32]
 StoredPhotos = dict[int, tuple[float, int]]  # when each photo was stored, and its number of faces
 
 
-@dataclass(frozen=True, slots=True)
-class ReembedReport:
-    """The end of a run; paths are absolute.
-
-    Attributes
-    ----------
-    total
-        Photos that have to be described.
-    described, faces
-        Photos described in this run, and their faces.
-    kept
-        Photos that an interrupted run before had described.
-    removed
-        Photos whose files are gone.
-    failed
-        Photos that could not be read, and why; `setnet index` looks at them again.
-    examples
-        Example faces of people that were described again.
-    lost
-        Example faces that can be seen nowhere: the person, and the photo they came from.
-    is_done
-        Whether there was nothing to do, as the library was described by this model before.
-    """
-
-    descriptor: str
-    total: int = 0
-    described: int = 0
-    faces: int = 0
-    kept: int = 0
-    removed: int = 0
-    failed: tuple[tuple[Path, str], ...] = ()
-    examples: int = 0
-    lost: tuple[tuple[str, Path | None], ...] = ()
-    interrupted: bool = False
-    is_done: bool = False
-    seconds: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether every photo and every example was described and the run came to its end."""
-        return not self.failed and not self.lost and not self.interrupted
-
-    @property
-    def summary(self) -> str:
-        """The run in one sentence."""
-        if self.is_done:
-            return f"the library is described by {self.descriptor} already"
-        photos, faces = pluralise(self.described, "photo"), pluralise(self.faces, "face")
-        parts = [f"{photos} with {faces} described by {self.descriptor}"]
-        if self.kept:
-            parts.append(f"{self.kept:,} before")
-        if self.removed:
-            parts.append(f"{self.removed:,} removed")
-        if self.examples:
-            parts.append(f"{self.examples:,} examples of people")
-        return f"{', '.join(parts)}, in {self.seconds:.1f} s"
-
-    def to_dict(self, path_text: Callable[[Path], str] = str) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return asdict(self) | {
-            "failed": [{"photo": path_text(path), "reason": why} for path, why in self.failed],
-            "lost": [
-                {"person": person, "photo": None if path is None else path_text(path)}
-                for person, path in self.lost
-            ],
-        }
-
-
-def reembed(library: Library, descriptor: str | None, options: RunOptions) -> ReembedReport:
+def reembed(library: Library, descriptor: str | None, options: RunOptions) -> IndexReport:
     """Describe all faces of a library again; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
     with storage_errors(library.path), library._lock_writing():
         made_with = library.photos.meta("model")
         if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
             shutil.rmtree(library.path / REEMBEDDED, ignore_errors=True)  # left by a kill at the very end
-            return ReembedReport(settings.descriptor, is_done=True)
+            photos = library.photos.finished()[0]
+            return IndexReport(scanned=photos, unchanged=photos)
         report = _ReembedRun(library, settings, options).run()
         restrict_files(library.path, group_readable=library.group_readable)
     return report
@@ -149,7 +82,7 @@ class _ReembedRun:
         self._described = self._faces = self._kept = 0
         self._failed: dict[int, tuple[Path, str]] = {}
 
-    def run(self) -> ReembedReport:
+    def run(self) -> IndexReport:
         """Describe what is not yet described and, when all is, put the new state in place."""
         with self._library.database.reading() as db:
             rows = db.execute("SELECT id, stored, faces FROM photos WHERE state = 'ready'")
@@ -169,17 +102,14 @@ class _ReembedRun:
                 interrupted = True
         if not interrupted:
             shutil.rmtree(self._library.path / REEMBEDDED)  # the library has taken it over
-        examples = [(row, vector) for row, vector in people.items() if row.table == "examples"]
-        lost = [row for row, vector in examples if vector is None]
-        return ReembedReport(
-            descriptor=self._settings.descriptor,
-            total=len(stored),
-            described=self._described,
+        lost = [row for row, vector in people.items() if row.table == "examples" and vector is None]
+        return IndexReport(
+            scanned=len(stored),
+            unchanged=self._kept,
+            changed=self._described,
             faces=self._faces,
-            kept=self._kept,
             removed=0 if interrupted else len(gone),
             failed=tuple(self._failed.values()),
-            examples=len(examples) - len(lost),
             lost=tuple((row.person or "?", as_path(row.source) if row.source else None) for row in lost),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
@@ -235,9 +165,6 @@ class _ReembedRun:
         with PhotoReader(self._settings, options.workers_for(len(ids)), options.limits) as reader:
             results = reader.describe(self._photos(ids), options.should_stop)
             store_in_batches(results, batch, take, flush, options)
-        if index.stats().segments > MAX_SEGMENTS:
-            self._show("tidying up", len(ids), len(ids))
-            index.compact(lists=False)
 
     def _photos(self, ids: Sequence[int]) -> Iterator[LibraryPhoto]:
         for start in range(0, len(ids), BATCH_PHOTOS):
