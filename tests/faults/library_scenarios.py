@@ -85,7 +85,7 @@ def library_contents(root: Path, *, adds_b: bool = False) -> dict[str, Any]:
     with Library.open(root / "library") as library:
         library.index([photos_folder() / "old" / "a.jpg"], workers=0)
         library.groups.update()  # groups that are not up to date are no loss
-        assert library.photos.unread_files() == []
+        assert library.photos.counts().unfinished == 0
         state = library_state(library)
         sources = [e.source for p in library.people for e in library.people.examples(p.name)]
     if not any(str(name).endswith("b.jpg") for name in [*state["photos"], *sources]):

@@ -95,7 +95,7 @@ def test_a_run_killed_at_many_moments_ends_as_one_that_was_not(tmp_path: Path, m
     with Library.open(tmp_path / "library") as library:
         library.index(workers=0, prune=True)
         assert library.photos.counts().photos == 24
-        assert library.photos.unread_files() == []
+        assert library.photos.counts().unfinished == 0
         assert library.check() == []
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
     assert out == "7 True\n"
     with Library.open(tmp_path / "library") as library:
         assert library.photos.counts().photos == 7
-        assert library.photos.unread_files() == []
+        assert library.photos.counts().unfinished == 0
         assert library.check() == []
 
 

@@ -175,10 +175,6 @@ class CollectionPart:
         """Return no folders: a collection has those of all its writers."""
         return []
 
-    def unread_files(self) -> list[bytes]:
-        """Return no files: what is in a collection was read."""
-        return []
-
     def same_content(self, content_hash: bytes) -> list[tuple[tuple[int, ...], bytes]]:
         """Return no files: a copy is read like any other."""
         return []

@@ -244,20 +244,19 @@ def read_exclusions(catalog: PhotoCatalog) -> list[str]:
 def remember_folders(
     database: Database, roots: Sequence[bytes], excluded: Sequence[str] | None = None
 ) -> None:
-    """Store the roots of a run; one inside another is not stored. `excluded` replaces the patterns kept."""
-    patterns = None if excluded is None else json.dumps(check_patterns(excluded))
-    now = time.time()
+    """Store new roots of a run; one inside another is not stored. `excluded` replaces the patterns kept."""
+    known = PhotoCatalog(database).folders()
+    new = [root for root in roots if not any(is_below(root, folder) for folder in known)]
+    if excluded is None and not new:
+        return
     with database.writing() as db:
-        if patterns is not None:
+        if excluded is not None:
+            patterns = json.dumps(check_patterns(excluded))
             db.execute("INSERT OR REPLACE INTO meta VALUES ('excluded', ?)", (patterns,))
-        known = {row[0] for row in db.execute("SELECT path FROM folders")}
-        for root in roots:
-            if not any(root != other and is_below(root, other) for other in known):
-                db.execute(
-                    "INSERT INTO folders (path, added, scanned) VALUES (?, ?, ?) "
-                    "ON CONFLICT (path) DO UPDATE SET scanned = excluded.scanned",
-                    (root, now, now),
-                )
+        db.executemany(
+            "INSERT OR IGNORE INTO folders (path, added) VALUES (?, ?)",
+            [(root, time.time()) for root in new],
+        )
 
 
 def model_fingerprint(settings: FaceSettings) -> str:

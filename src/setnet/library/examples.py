@@ -5,6 +5,7 @@ Compared are those of one person: whether they look alike, and whether two are t
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.heads import Logistic
 from setnet.library.face_references import FaceReference
 from setnet.library.folder_scan import FolderScan
-from setnet.library.paths import display_path, path_bytes, resolve_path
+from setnet.library.paths import display_path, resolve_path
 from setnet.library.person import Example
 from setnet.library.photos import content_hash
 from setnet.library.pictures import face_picture
@@ -53,7 +54,7 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
 def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
     examples: list[Example] = []
     notes: list[str] = []
-    for file in FolderScan([path_bytes(folder.absolute())]).files():
+    for file in FolderScan([os.fsencode(folder.absolute())]).files():
         if len(examples) == _MAX_PHOTOS:
             notes.append(f"{display_path(folder)}: took the first {_MAX_PHOTOS} photos")
             break

@@ -108,10 +108,13 @@ def _alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
     return lengths > 0 and float(a @ b) / lengths >= _SAME_LOOK
 
 
+def find_face(box: Box, others: Sequence[Box]) -> int | None:
+    """Return which of some boxes is of the same face, if any: the one that overlaps most."""
+    overlaps = [box.overlap(other) for other in others]
+    best = max(range(len(overlaps)), key=overlaps.__getitem__, default=None)
+    return best if best is not None and overlaps[best] >= SAME_FACE else None
+
+
 def _places(box: Box, photos: dict[int, list[tuple[int, Box]]]) -> list[Place]:
-    found = []
-    for photo, faces in photos.items():
-        best, ordinal = max((box.overlap(other), -ordinal) for ordinal, other in faces)
-        if best >= SAME_FACE:
-            found.append((photo, -ordinal))
-    return found
+    best = {photo: find_face(box, [other for _, other in faces]) for photo, faces in photos.items()}
+    return [(photo, photos[photo][face][0]) for photo, face in best.items() if face is not None]

@@ -305,7 +305,8 @@ class IndexRun:
             else:
                 self._counts["unchanged"] += 1
         # Photos that a repair left to be read again, whichever folders this run reads.
-        for path in self._catalog.unread_files():
+        unread = [path for path, file in self._known.items() if file.state == "unread"]
+        for path in unread:
             if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
                 work.append(((0.0, 0), PhotoTask(path)))

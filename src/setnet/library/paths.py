@@ -49,11 +49,6 @@ def library_place(path: str | Path) -> Path:
     return place
 
 
-def path_bytes(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
-    """Return the bytes of a path: the only form that keeps names that are not valid UTF-8."""
-    return os.fsencode(path)
-
-
 def resolve_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
     """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them.
 

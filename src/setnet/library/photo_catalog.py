@@ -180,16 +180,6 @@ class PhotoCatalog:
                 found[file] = KnownFile(ids, size, mtime_ns, content, state, start is not None)
         return found
 
-    def unread_files(self) -> list[bytes]:
-        """Return the files that are to be read again."""
-        with self._database.reading() as db:
-            rows = db.execute(
-                # the first condition is that of the index which makes this quick
-                "SELECT path, start FROM photos LEFT JOIN shots USING (id) "
-                "WHERE state <> 'ready' AND state = 'unread'"
-            ).fetchall()
-        return [source_file(path, start) for path, start in rows]
-
     def same_content(self, content_hash: bytes) -> list[tuple[tuple[int, ...], bytes]]:
         """Return (ids, path) of files with this content of which all is stored."""
         files: dict[bytes, list[tuple[int, str]]] = {}

@@ -125,7 +125,7 @@ class PhotoWriter:
         with self._database.reading() as db:
             results = without_forgotten(db, results)
             ids = _choose_ids(db, results)
-            before = {photo: self._descriptors(photo) for photo in _with_groups(db, ids)}
+            before = {photo: self._descriptors(photo) for photo in ids if members_in(db, photo)}
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
         if good:
             self._add(good)
@@ -289,10 +289,6 @@ def _choose_ids(db: sqlite3.Connection, results: Sequence[PhotoResult]) -> list[
         if result.path not in ids:
             ids[result.path] = result.moved_from or (known[0] if known else next(new))
     return [ids[result.path] for result in results]
-
-
-def _with_groups(db: sqlite3.Connection, ids: Iterable[int]) -> list[int]:
-    return [photo for photo in ids if members_in(db, photo)]
 
 
 def _store(

@@ -31,7 +31,7 @@ from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError
 from setnet.faces import Box
 from setnet.library.backup import complete_staging, database_to_stage, link_segments, stage_new_state
 from setnet.library.creation import create_index, facts_about, model_fingerprint, restrict_files
-from setnet.library.face_references import SAME_FACE
+from setnet.library.face_references import find_face
 from setnet.library.index_run import (
     BATCH_PHOTOS,
     IndexProgress,
@@ -305,7 +305,7 @@ def _in_index(db: sqlite3.Connection, index: SetIndex, row: FaceRow) -> Vector |
         (row.content if row.content is not None else row.source,),
     ).fetchall()
     there = [place for place in places if str(place[0]) in index]
-    best = _best(row.box, (Box(*place[2:]) for place in there))
+    best = find_face(row.box, [Box(*place[2:]) for place in there])
     return None if best is None else index.elements(str(there[best][0]))[there[best][1]]
 
 
@@ -330,7 +330,7 @@ def _in_files(
 def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
     if row.box is None or result.descriptors is None or row.content not in (None, result.hash):
         return None
-    best = _best(row.box, (face.box for face in result.faces))
+    best = find_face(row.box, [face.box for face in result.faces])
     return None if best is None else result.descriptors[best]
 
 
@@ -345,10 +345,3 @@ def _in_picture(row: FaceRow, settings: FaceSettings) -> Vector | None:
         if faces:
             return max(faces, key=lambda face: face.quality.size).descriptor
     return None
-
-
-def _best(box: Box, others: Iterable[Box]) -> int | None:
-    """Return which box is of the same face, if any."""
-    overlaps = [box.overlap(other) for other in others]
-    best = max(range(len(overlaps)), key=overlaps.__getitem__, default=None)
-    return best if best is not None and overlaps[best] >= SAME_FACE else None
