@@ -351,13 +351,14 @@ class Library:
         from setnet.library.index_run import IndexRun
         from setnet.library.photo_writer import PhotoWriter
 
-        settings, should_stop = self._checked_settings, options.should_stop
+        check_model(self.photos, self.settings)
+        should_stop = options.should_stop
         with self._writing() as index:
             remember_folders(self.database, roots, exclude)
             writer = PhotoWriter(self.database, index)
             regroup = partial(self.groups.group_into, index, interim=True, should_stop=should_stop)
             excluded = read_exclusions(self.photos)
-            run = IndexRun(writer, settings, options, excluded, collected, regroup)
+            run = IndexRun(writer, self.settings, options, excluded, collected, regroup)
             report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:
