@@ -20,7 +20,7 @@ expect = sync_api.expect
 pytestmark = pytest.mark.xdist_group("web-browser")
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
+@pytest.mark.parametrize("device", [pytest.param("desktop", marks=pytest.mark.soak), "phone"], indirect=True)
 def test_from_an_empty_library_to_chosen_photos_in_a_zip_file(
     new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:

@@ -23,7 +23,7 @@ expect = sync_api.expect
 pytestmark = pytest.mark.xdist_group("web-browser")
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
+@pytest.mark.parametrize("device", ["desktop", pytest.param("phone", marks=pytest.mark.soak)], indirect=True)
 def test_a_person_finds_their_friends(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     expect(page.locator(".tile").first).to_be_visible()  # the library to begin with
