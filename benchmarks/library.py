@@ -30,7 +30,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -246,6 +246,12 @@ def _times(command: list[str], repeats: int = 7) -> dict[str, float]:
     }
 
 
+def _cpu_of(call: Callable[[], object]) -> float:
+    used = time.process_time()
+    call()
+    return round(time.process_time() - used, 3)
+
+
 def _children_cpu() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
@@ -272,7 +278,10 @@ def _fill(path: Path, items: int) -> None:
 
 
 def together(items: int, people: int) -> dict[str, Any]:
-    """Time who is with whom: each person is with others of a circle of ten, the first ones most often."""
+    """Time who is with whom, and the counts of everybody's photos, all of them and after a change.
+
+    Each person is with others of a circle of ten, the first ones most often.
+    """
     import numpy as np
 
     from setnet.evaluate import LFW_LIKE
@@ -300,12 +309,17 @@ def together(items: int, people: int) -> dict[str, Any]:
                 faces = model.faces(chance, crowd, np.full(5, number))
                 library.people.add(f"P{number:03}", [Example(face) for face in faces])
             sets = len(library.people.together())
+            counts = [_cpu_of(library.people.photo_counts)]
+            library.people.tag("P000", next(library.photos.all_photos()).id)
+            counts.append(_cpu_of(library.people.photo_counts))
         command = [sys.executable, "-m", "setnet", "people", "together", "--library", str(folder / "library")]
         return {
             "photos": items,
             "people": people,
             "sets": sets,
             "people_together": _times(command, 3),
+            "photo_counts_cpu": counts[0],
+            "photo_counts_after_a_change_cpu": counts[1],
             "load": round(os.getloadavg()[0], 1),
         }
     finally:
