@@ -73,6 +73,7 @@ def test_counts_are_those_of_searches_whatever_is_changed(
         return find_appearances(library, people, **options)
 
     monkeypatch.setattr(appearances, "find_appearances", spy)
+    monkeypatch.setattr(appearances, "_ITEMS", 7)  # several blocks
     chance = random.Random(5)
     with Library.create(tmp_path / "library") as library:
         people = library.people

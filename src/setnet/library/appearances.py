@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 LARGEST_SET = 5
 _MANY, _LARGEST_OF_MANY = 12, 3  # a photo with more people has too many sets of five
 _ROUNDING = 1e-5  # of similarities in float32; what is so near to a threshold is computed again in float64
+_ITEMS, _PEOPLE = 4096, 400  # are compared at a time: some 20 MB of similarities
 _KNOWN = 2.0  # the similarity of a face that is known to be somebody's: more than any
 
 
@@ -62,39 +63,43 @@ def find_together(
     return sorted(together, key=lambda one: (-one.photos, len(one.people), one.people))
 
 
+class _Counted(NamedTuple):
+    """Numbers of photos by the ids of people, and what they were counted from."""
+
+    commit: int
+    photos: tuple[int, ...]  # another one when the photos are others
+    people: dict[str, QueryPerson]
+    counts: dict[str, int]
+
+
 class PhotoCounts:
     """In how many photos each saved person is; whom no change concerns is not counted again."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._commit, self._counts = 0, dict[str, int]()
-        self._state: tuple[int, ...] = ()  # of the photos
-        self._people = dict[str, QueryPerson]()  # as they were counted
+        self._last = _Counted(0, (), {}, {})  # replaced as a whole: threads share it
 
     def latest(self) -> dict[str, int]:
         """Return the number of photos by the ids of people."""
-        library = self._library
+        library, last = self._library, self._last
         commit = library.photos.commit()
-        if commit and commit == self._commit:
-            return self._counts
+        if commit and commit == last.commit:
+            return last.counts
         photos, faces = library.photos.finished()
         state = (library.set_index.generation, photos, faces)
-        kept = self._counts if state == self._state else {}
         people = {str(person.id): person for person in saved_people(library.database)}
+        known = last.people if state == last.photos else {}
         changed = [
-            uid
-            for uid, person in people.items()
-            if uid not in kept or not _is_same(self._people[uid], person)
+            uid for uid, person in people.items() if uid not in known or not _is_same(known[uid], person)
         ]
-        counts = {uid: kept.get(uid, 0) for uid in people}
+        counts = {uid: last.counts.get(uid, 0) for uid in people}
         if changed:
             found = find_appearances(library, [people[uid] for uid in changed], sure=False)
             pairs = np.unique(np.stack([found.person, found.photo]), axis=1)
             counted = np.bincount(pairs[0], minlength=len(changed)).tolist()
             counts |= dict(zip(changed, counted, strict=True))
         if photos == len(library.set_index):  # none is being stored or removed just now
-            self._state, self._people = state, people
-            self._counts, self._commit = counts, commit
+            self._last = _Counted(commit, state, people, counts)
         return counts
 
 
@@ -135,7 +140,8 @@ def find_appearances(
             vectors[number], thresholds[number] = matcher.vector, matcher.sure if sure else matcher.maybe
     known = _known_appearances(people, with_groups=not sure)
     parts, items = [known], [np.empty(0, np.int64)]
-    for block in library.set_index.blocks():
+    size = max(1, min(_ITEMS, _ITEMS * _PEOPLE // max(1, len(people))))
+    for block in library.set_index.blocks(size):
         ids = np.array([int(name) if name.isdecimal() else -1 for name in block.ids], np.int64)
         items.append(ids)
         photo = np.repeat(ids, block.counts)
