@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import threading
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -62,6 +63,22 @@ def test_a_collection_answers_as_an_index_of_the_same_items(
         assert (opened.stats().segments, opened.stats().deleted, opened.check().problems) == (2, 0, [])
         with pytest.raises(InvalidInputError, match="Collection"):
             opened.add(["x"], query, [len(query)])
+
+
+def test_an_open_collection_holds_little_beside_its_mapped_files(tmp_path: Path) -> None:
+    collection = Collection.create(tmp_path / "made", dim=2, bytes_per_item=16)
+    for batch in range(2):
+        ids = [f"{batch} {i}" for i in range(30_000)]
+        collection.add(ids, np.tile(np.eye(2), (15_000, 1)), np.ones(30_000, int), part=(batch + 1, 2))
+    with SetIndex.open(tmp_path / "made") as index:
+        index.search(np.eye(2)[:1], 1)
+    tracemalloc.start()
+    try:
+        with SetIndex.open(tmp_path / "made") as index:
+            index.search(np.eye(2)[:1], 1)
+            assert tracemalloc.get_traced_memory()[0] < 12 * 60_000  # one number of each item, not two
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_later_item_replaces_one_of_its_id_also_across_numbers_of_parts(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 from uuid import uuid4
 
 import numpy as np
@@ -74,6 +74,22 @@ def id_hashes(texts: Texts) -> NDArray[np.uint64]:
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
         found[at : at + (1 << 16)] = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]]
     return found
+
+
+class _Shifted:
+    """Numbers that are read from a file where they are used, with another one added."""
+
+    def __init__(self, stored: NDArray[np.int64], by: int) -> None:
+        self._stored, self._by = stored, by
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._stored[rows] + self._by
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.int64]:
+        return self._stored + self._by
 
 
 class CollectionSnapshot(Snapshot):
@@ -171,8 +187,7 @@ class CollectionReader(IndexReader):
             if found != (listed.items, listed.elements, listed.bytes, listed.crc):
                 raise StorageError(f"{file.path} is not the file that the manifest lists: copy it again")
             segment = Segment(0, file, self.settings.shape)
-            if listed.first:
-                segment.seq = segment.seq + listed.first
+            segment.seq = cast("NDArray[np.int64]", _Shifted(segment.seq, listed.first))
             self._segments[listed.name] = segment
         return self._segments[listed.name]
 
