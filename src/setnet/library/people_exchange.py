@@ -221,7 +221,7 @@ class PeopleFile(_Record):
     version: Literal[1]
     model: Annotated[str, Field(max_length=1000)] | None = None
     dim: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
-    people: Annotated[list[PersonRecord], Field(max_length=_MAX_PEOPLE)]
+    people: Annotated[list[PersonRecord], Field(max_length=_MAX_PEOPLE)] = []
 
     @classmethod
     def of(cls, people: Sequence[PersonRecord], model: str | None = None, dim: int | None = None) -> Self:
