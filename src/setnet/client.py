@@ -344,7 +344,6 @@ class Report(Answer):
     faces: int
     interrupted: bool
     seconds: float
-    scan_seconds: float
     detect_seconds: float
     describe_seconds: float
     workers: int

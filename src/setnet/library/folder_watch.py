@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from setnet.library.paths import as_path, is_below, resolve_path
 
 if TYPE_CHECKING:
     from watchfiles import Change
-
-    IsRelevant = Callable[[Change, str], bool]
 
 _QUIET_SECONDS = 2.0  # nothing may happen for so long: a photo that is being copied is read once, when whole
 _LONGEST_SECONDS = 30.0  # but somebody who copies for hours sees photos come
@@ -37,19 +36,43 @@ def changed_folders(
     waited for, and yielded when it comes back. What happens in the `library` itself does not count. `quiet`
     is for how many seconds nothing may happen, and `look` after how many disks are looked for.
     """
-    watch = _watch()  # at once: the caller may have hours of work to do first
-    return _changes(watch, roots, resolve_path(library), quiet, look, stop or threading.Event())
+    try:  # at once: the caller may have hours of work to do first
+        from watchfiles import Change, watch
+    except ImportError as error:
+        raise InvalidInputError(
+            "--watch needs the library watchfiles: install it with `pip install 'setnet[app]'`, or "
+            "let a timer run `setnet index`"
+        ) from error
+    inside = resolve_path(library)
+
+    def is_relevant(change: Change, path: str) -> bool:
+        name = os.fsencode(os.path.basename(path))
+        if name.startswith(b".") or is_below(os.fsencode(path), inside):
+            return False
+        # What is gone may have been a folder; one that came may be full of photos already.
+        return (
+            is_photo_name(name)
+            or change == Change.deleted
+            or (change == Change.added and os.path.isdir(path))
+        )
+
+    follow = partial(
+        watch,
+        watch_filter=is_relevant,
+        step=round(1000 * quiet),
+        debounce=round(1000 * max(quiet, _LONGEST_SECONDS)),
+        rust_timeout=round(1000 * look),
+        yield_on_timeout=True,
+    )
+    return _changes(follow, roots, look, stop or threading.Event())
 
 
 def _changes(
-    watch: Callable[..., Iterator[set[tuple[Change, str]]]],
+    follow: Callable[..., Iterator[set[tuple[Change, str]]]],
     roots: Callable[[], Sequence[Path]],
-    library: bytes,
-    quiet: float,
     look: float,
     stop: threading.Event,
 ) -> Iterator[list[Path]]:
-    is_relevant = _relevance(library)
     known: dict[bytes, tuple[int, int]] = {}
     while not stop.is_set():
         folders = [resolve_path(root) for root in roots()]
@@ -60,15 +83,7 @@ def _changes(
             stop.wait(look)
             continue
         try:
-            for changes in watch(
-                *map(os.fsdecode, there),
-                watch_filter=is_relevant,
-                step=round(1000 * quiet),
-                debounce=round(1000 * max(quiet, _LONGEST_SECONDS)),
-                rust_timeout=round(1000 * look),
-                yield_on_timeout=True,
-                stop_event=stop,
-            ):
+            for changes in follow(*map(os.fsdecode, there), stop_event=stop):
                 concerned = [_nearest_folder(os.fsencode(path), list(there)) for _, path in changes]
                 yield _outermost([*new, *map(as_path, concerned)])
                 new = []
@@ -91,35 +106,6 @@ def _existing_folders(folders: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
             info = os.stat(folder)
             found[folder] = info.st_dev, info.st_ino
     return found
-
-
-def _watch() -> Callable[..., Iterator[set[tuple[Change, str]]]]:
-    try:
-        from watchfiles import watch
-    except ImportError as error:
-        raise InvalidInputError(
-            "--watch needs the library watchfiles: install it with `pip install 'setnet[app]'`, or "
-            "let a timer run `setnet index`"
-        ) from error
-    return watch
-
-
-def _relevance(library: bytes) -> IsRelevant:
-    """Return the function that tells which changes may concern photos."""
-    from watchfiles import Change
-
-    def is_relevant(change: Change, path: str) -> bool:
-        name = os.fsencode(os.path.basename(path))
-        if name.startswith(b".") or is_below(os.fsencode(path), library):
-            return False
-        # What is gone may have been a folder; one that came may be full of photos already.
-        return (
-            is_photo_name(name)
-            or change == Change.deleted
-            or (change == Change.added and os.path.isdir(path))
-        )
-
-    return is_relevant
 
 
 def _nearest_folder(path: bytes, roots: Sequence[bytes]) -> bytes:

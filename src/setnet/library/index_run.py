@@ -89,7 +89,6 @@ class IndexReport:
     unreadable: tuple[tuple[Path, str], ...] = ()
     interrupted: bool = False
     seconds: float = 0.0
-    scan_seconds: float = 0.0
     detect_seconds: float = 0.0
     describe_seconds: float = 0.0
     workers: int = 0
@@ -480,7 +479,6 @@ class IndexRun:
             unreadable=_with_paths(scan.unreadable),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
-            scan_seconds=self._scan_seconds,
             detect_seconds=self._detect,
             describe_seconds=self._describe,
             workers=self._workers,
