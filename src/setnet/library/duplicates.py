@@ -348,14 +348,15 @@ def group_duplicates(
                 described[photo.path] = photo
                 cache.photos[photo.hash] = photo.pixels, photo.vlads
             say("reading", done, len(unread))
-        photos = [described[path] for path in paths if path in described]
-        sets = _same_content(photos)
-        pairs = _by_component([*_near(photos, say)])
-        _link(sets, reader, pairs, {p.path: p.hash for p in photos}, cache.agreements, say)
-    pixels = {photo.path: photo.pixels for photo in photos}
+        copies: dict[bytes, list[DescribedPhoto]] = {}  # files with the same bytes need no look
+        for path in paths:
+            if path in described:
+                copies.setdefault(described[path].hash, []).append(described[path])
+        sets = _link(reader, [photos[0] for photos in copies.values()], cache.agreements, say)
+    linked = [[photo for content in group for photo in copies[content]] for group in sets.groups()]
     groups = [
-        DuplicateGroup.of({as_path(path): pixels[path] for path in group})
-        for group in sets.groups()
+        DuplicateGroup.of({as_path(photo.path): photo.pixels for photo in group})
+        for group in linked
         if len(group) > 1
     ]
     return sorted(groups, key=lambda group: group.photos[0])
@@ -369,22 +370,40 @@ def _files(paths: Iterable[bytes]) -> list[bytes]:
     return sorted(found.values())
 
 
-def _same_content(photos: Iterable[DescribedPhoto]) -> DisjointSets:
-    """Return sets of files with the same bytes, which need no look."""
+def _link(
+    reader: PhotoPairs,
+    photos: Sequence[DescribedPhoto],
+    agreements: dict[Contents, float],
+    say: OnProgress,
+) -> DisjointSets:
+    """Return the contents of photos, those of one photograph linked; through others they need no look."""
     sets = DisjointSets()
-    first: dict[bytes, bytes] = {}
     for photo in photos:
-        sets.link(first.setdefault(photo.hash, photo.path), photo.path)
+        sets.link(photo.hash, photo.hash)
+    near = find_candidates(np.stack([photo.vlads for photo in photos]), progress=say) if photos else []
+    found = _by_component([(photos[n.one].path, photos[n.other].path, n.mirrored) for n in near])
+    content = {photo.path: photo.hash for photo in photos}
+
+    def contents(pair: Pair) -> Contents:
+        one, other = sorted((content[pair[0]], content[pair[1]]))
+        return one, other, pair[2]
+
+    def unknown_pairs() -> Iterator[Pair]:
+        for done, pair in enumerate(found, 1):
+            key = contents(pair)
+            say("verifying", done, len(found))
+            if agreements.get(key, 0.0) >= AGREEMENT:
+                sets.link(*key[:2])
+            elif key not in agreements and not sets.linked(*key[:2]):
+                yield pair
+
+    for pair, agreement in reader.agreements(unknown_pairs()):
+        if agreement is not None:
+            key = contents(pair)
+            agreements[key] = agreement
+            if agreement >= AGREEMENT:
+                sets.link(*key[:2])
     return sets
-
-
-def _near(photos: Sequence[DescribedPhoto], say: OnProgress) -> Iterator[Pair]:
-    """Yield pairs of photos with different bytes and near VLADs, the most similar first."""
-    different = list({photo.hash: photo for photo in reversed(photos)}.values())[::-1]
-    if different:
-        vlads = np.stack([photo.vlads for photo in different])
-        for near in find_candidates(vlads, progress=say):
-            yield different[near.one].path, different[near.other].path, near.mirrored
 
 
 def _by_component(pairs: Collection[Pair]) -> list[Pair]:
@@ -394,35 +413,6 @@ def _by_component(pairs: Collection[Pair]) -> list[Pair]:
         sets.link(one, other)
     place = {path: number for number, group in enumerate(sets.groups()) for path in group}
     return sorted(pairs, key=lambda pair: place[pair[0]])
-
-
-def _link(
-    sets: DisjointSets,
-    reader: PhotoPairs,
-    found: Sequence[Pair],
-    content: Mapping[bytes, bytes],
-    agreements: dict[Contents, float],
-    say: OnProgress,
-) -> None:
-    """Link the pairs that are the same photograph; those linked through others need no look."""
-
-    def contents(pair: Pair) -> Contents:
-        one, other = sorted((content[pair[0]], content[pair[1]]))
-        return one, other, pair[2]
-
-    def unknown_pairs() -> Iterator[Pair]:
-        for done, pair in enumerate(found, 1):
-            say("verifying", done, len(found))
-            if agreements.get(contents(pair), 0.0) >= AGREEMENT:
-                sets.link(pair[0], pair[1])
-            elif contents(pair) not in agreements and not sets.linked(pair[0], pair[1]):
-                yield pair
-
-    for pair, agreement in reader.agreements(unknown_pairs()):
-        if agreement is not None:
-            agreements[contents(pair)] = agreement
-            if agreement >= AGREEMENT:
-                sets.link(pair[0], pair[1])
 
 
 def library_duplicates(
