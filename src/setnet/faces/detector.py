@@ -11,6 +11,8 @@ import numpy.typing as npt
 from setnet.faces.photo import LONGEST_SEARCHED
 from setnet.faces.pixels import Pixels
 
+_BLOCK = 64  # boxes that are compared with all others at once
+
 
 def non_maximum(
     boxes: npt.NDArray[np.float32], overlap: float, of_smaller: bool = False
@@ -23,18 +25,23 @@ def non_maximum(
     >>> non_maximum(np.array([[0, 0, 4, 4, 0.6], [0, 0, 4, 5, 0.9], [9, 9, 12, 12, 0.7]]), 0.5)
     array([1, 2])
     """
+    x0, y0, x1, y1 = boxes[:, :4].T
+    areas = np.maximum(x1 - x0, 0) * np.maximum(y1 - y0, 0)
     left = np.argsort(-boxes[:, 4], kind="stable")
-    corners = boxes[left, :4].T
-    areas = np.maximum(corners[2:] - corners[:2], 0).prod(axis=0)
-    keep: list[int] = []
+    kept = [left[:0]]
     while left.size:
-        keep.append(int(left[0]))
-        low, high = np.maximum(corners[:2, :1], corners[:2, 1:]), np.minimum(corners[2:, :1], corners[2:, 1:])
-        shared = np.maximum(high - low, 0).prod(axis=0)
-        limit = np.minimum(areas[0], areas[1:]) if of_smaller else areas[0] + areas[1:] - shared
-        stay = 1 + np.flatnonzero(shared <= overlap * limit)
-        left, corners, areas = left[stay], corners[:, stay], areas[stay]
-    return np.array(keep, np.intp)
+        best = left[:_BLOCK, None]
+        width = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
+        height = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
+        shared = np.maximum(width, 0) * np.maximum(height, 0)
+        limit = np.minimum(areas[best], areas[left]) if of_smaller else areas[best] + areas[left] - shared
+        stays, apart = np.ones(len(left), bool), shared <= overlap * limit
+        for row in range(len(best)):
+            if stays[row]:
+                stays[row + 1 :] &= apart[row, row + 1 :]
+        kept.append(left[:_BLOCK][stays[:_BLOCK]])
+        left = left[_BLOCK:][stays[_BLOCK:]]
+    return np.concatenate(kept)
 
 
 _SAME = 0.5  # share of the union from which boxes of two parts are one face

@@ -63,13 +63,18 @@ class Mtcnn(Detector):
         """Return P-Net's windows above its threshold as rows x0, y0, x1, y1, score in image pixels."""
         import cv2
 
-        parts = [np.zeros((0, 5), np.float32)]
         turned = cast(Pixels, cv2.transpose(level))
         shared = _CELL - _STRIDE  # columns of two strips; one more makes a column of windows
-        for left in range(0, len(turned) - shared, _STRIP):
-            offsets, scores = _run(self._pnet, turned[None, left : left + _STRIP + shared])
-            parts.append(_above_threshold(scores[0, ..., 1], offsets[0], left, scale))
-        return np.concatenate(parts)
+        starts = range(0, len(turned) - shared, _STRIP)
+        answers = [_run(self._pnet, turned[None, left : left + _STRIP + shared]) for left in starts]
+        offsets, scores = (
+            np.concatenate([part[0] for part in parts]) for parts in zip(*answers, strict=True)
+        )
+        x, y = np.nonzero(scores[..., 1] > _PROPOSE)
+        corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
+        corners[:, 2:] += _CELL
+        boxes = np.concatenate([corners / scale, scores[x, y, 1:]], axis=1).astype(np.float32)
+        return move_boxes(boxes, offsets[x, y])
 
     def _refine(self, pixels: Pixels, boxes: Floats) -> Floats:
         if len(boxes) == 0:
@@ -101,16 +106,6 @@ def confirm_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold
     boxes = move_boxes(boxes, offsets[keep])
     keep = non_maximum(boxes, 0.7, of_smaller=True)
     return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
-
-
-def _above_threshold(scores: Floats, offsets: Floats, left: int, scale: float) -> Floats:
-    """Return the windows of a strip that begins at column `left` of its level."""
-    x, y = np.nonzero(scores > _PROPOSE)
-    corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
-    corners[:, ::2] += left
-    corners[:, 2:] += _CELL
-    boxes = np.concatenate([corners / scale, scores[x, y][:, None]], axis=1).astype(np.float32)
-    return move_boxes(boxes, offsets[x, y])
 
 
 def move_boxes(boxes: Floats, offsets: Floats) -> Floats:
