@@ -43,6 +43,13 @@ def test_a_group_becomes_a_person_with_examples_that_find_all_its_faces(grouped:
     assert (group.name, group.person, group.state) == ("Anna", person.id, "named")
 
 
+def test_a_new_name_that_may_be_another_spelling_is_hinted(grouped: Library) -> None:
+    grouped.people.add("Serena Williams", [Example(face_of(99))])
+    _, notes = grouped.groups.name("g1", "Wiliams Serena")
+    assert ["may be another spelling of 'Serena Williams'" in note for note in notes] == [True]
+    assert grouped.groups.name("g1", "Wiliams Serena", if_exists="add")[1] == []
+
+
 def test_a_large_group_gives_a_dozen_examples(grouped: Library) -> None:
     invented_photos.store(grouped, {f"m{n}": [7] for n in range(40)})
     grouped.groups.update()

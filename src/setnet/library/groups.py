@@ -41,6 +41,7 @@ from setnet.library.person import (
     person_at,
     person_name,
     require_person,
+    spelling_hints,
 )
 from setnet.library.person_matcher import NamedPeople
 from setnet.library.photos import corners, taken_number, taken_time
@@ -425,10 +426,12 @@ class Groups:
         is_sure = self._is_sure(name, [*before, *examples])
         with self._library.people.recording() as db:
             check_unchanged(db, group)
+            is_new = find_person(db, name) is None
             row, change = name_group(db, group, name, examples, is_sure)
             person = person_at(db, row, change)
+            notes = spelling_hints(db, [person.name]) if is_new else []
         after = self._library.people.examples(person)
-        return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
+        return person, notes + mixed_warning(person.name, before, after, self._library.set_index.logistic)
 
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
         rejected = self._rejected_faces(name)
