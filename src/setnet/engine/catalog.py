@@ -66,9 +66,10 @@ def settle_log(path: Path) -> None:
         return
     with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db:
         try:
-            with transaction(db):
-                version = db.execute("PRAGMA user_version").fetchone()[0]
-                db.execute(f"PRAGMA user_version = {version}")
+            db.execute("BEGIN IMMEDIATE")
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            db.execute(f"PRAGMA user_version = {version}")
+            db.execute("COMMIT")
         except sqlite3.OperationalError as error:
             # somebody is writing, and commits over it; this user may not; the disk is full where the log ends
             if error.sqlite_errorcode & 0xFF not in _UNSETTLED:
@@ -96,8 +97,8 @@ class ReadAccess:
         except sqlite3.OperationalError as error:
             self.db.close()
             raise StorageError(
-                f"{path} has changes in its write-ahead log, which cannot be read where you may not write: "
-                "let its owner open it, or copy the folder to where you may write"
+                f"{path} has changes in its write-ahead log, which cannot be read where you may not write "
+                f"({error}): let its owner open it, or copy the folder to where you may write"
             ) from error
 
     @property
