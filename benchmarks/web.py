@@ -1,10 +1,10 @@
-"""Load on the server: `POST /search` with descriptors on a large library, beside direct calls of the engine.
+"""Load on the server: `POST /search` with descriptors on a large library, beside the library in one process.
 
     python benchmarks/web.py                      # builds a world of 549,000 photos once, then measures
     python benchmarks/web.py --world /tmp/world   # where it is kept and found again
 
-Prints, measured in one run: the time of a request from one client against the time of the engine alone, the
-requests per second that 16 clients get beside those that a thread per core gets from the engine directly, the
+Prints, measured in one run: the time of a request from one client against the time of the library alone, the
+requests per second that 16 clients get beside those that a thread per core gets from the library directly, the
 processor time of a request, and the memory of the server over 10,000 requests.
 """
 
@@ -15,7 +15,6 @@ import http.client
 import json
 import os
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -28,9 +27,13 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from setnet.engine import SetIndex
 from setnet.heads import unit
+from setnet.library import Library, PhotoHit, PhotoQuery, QueryPerson
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from support.invented_library import BATCH, Vectors, face_counts, fill
+from tests.support.live_server import server_on
 
 DIM = 128
 IDENTITIES = 30_000
@@ -73,34 +76,18 @@ def queries(number: int) -> list[Vectors]:
     return [views(people[chance.integers(0, IDENTITIES, 2 + n % 2)], chance) for n in range(number)]
 
 
+def find(library: Library, query: Vectors) -> tuple[PhotoHit, ...]:
+    """Return the photos that the server answers with."""
+    return library.find(
+        PhotoQuery([QueryPerson(f"person {n}", row[None]) for n, row in enumerate(query, 1)], k=K)
+    ).hits
+
+
 @contextmanager
 def serving(world: Path) -> Iterator[tuple[str, int]]:
     """Run `setnet serve`; yield its address and process id."""
-    command = [
-        sys.executable,
-        "-m",
-        "setnet",
-        "serve",
-        "--port",
-        "0",
-        "--library",
-        str(world / "library"),
-    ]
-    process = subprocess.Popen(
-        [*command, "--sets", str(world / "sets")], stderr=subprocess.PIPE, text=True, env=os.environ
-    )
-    assert process.stderr is not None
-    banner = ""
-    while "\n  stop " not in banner:
-        line = process.stderr.readline()
-        if not line:
-            raise SystemExit(banner)
-        banner += line
-    try:
-        yield next(word for word in banner.split() if word.startswith("http")), process.pid
-    finally:
-        process.terminate()
-        process.wait()
+    with server_on(world / "library") as server:
+        yield server.url, server.process.pid
 
 
 class Client:
@@ -122,14 +109,14 @@ class Client:
 def bodies(query_sets: list[Vectors]) -> list[bytes]:
     return [
         json.dumps(
-            {"people": [{"descriptors": [row.tolist()]} for row in q], "k": K, "mode": "exact"}
+            {"people": [{"descriptors": [row.tolist()]} for row in q], "limit": K, "mode": "exact"}
         ).encode()
         for q in query_sets
     ]
 
 
-def one_client(url: str, engine: SetIndex, query_sets: list[Vectors]) -> None:
-    """Query the engine and the server in turn, so that both see the same machine."""
+def one_client(url: str, library: Library, query_sets: list[Vectors]) -> None:
+    """Query the library and the server in turn, so that both see the same machine."""
     client = Client(url)
     direct: list[float] = []
     served: list[float] = []
@@ -137,19 +124,19 @@ def one_client(url: str, engine: SetIndex, query_sets: list[Vectors]) -> None:
     searching: list[float] = []
     for number, (query, body) in enumerate(zip(query_sets, bodies(query_sets), strict=True)):
         start = time.perf_counter()
-        hits = engine.search(query, k=K, at_least=1)
+        hits = find(library, query)
         middle = time.perf_counter()
         answer, spent = client.search(body)
         end = time.perf_counter()
-        if [h.id for h in hits] != [h["id"] for h in answer["hits"]]:
-            raise SystemExit("the server answers something else than the engine")
+        if [hit.photo.id for hit in hits] != [h["id"] for h in answer["hits"]]:
+            raise SystemExit("the server answers something else than the library")
         if number >= 5:  # the first ones read the files into memory
             direct.append(middle - start)
             served.append(end - middle)
             inside.append(spent / 1000)
             searching.append(answer["seconds"]["search"])
     a, b, c, d = (statistics.median(times) * 1000 for times in (direct, inside, searching, served))
-    print(f"one client: engine {a:.1f} ms, server {b:.1f} ms, ratio {b / a:.2f} (its search {c:.1f} ms)")
+    print(f"one client: library {a:.1f} ms, server {b:.1f} ms, ratio {b / a:.2f} (its search {c:.1f} ms)")
     print(f"  seen by the client, connection and reading the answer included: {d:.1f} ms, ratio {d / a:.2f}")
 
 
@@ -246,32 +233,34 @@ def main() -> None:
     options = parser.parse_args()
     build(options.world, options.items)
     query_sets = queries(64)
-    with SetIndex.open(options.world / "library" / "index", read_only=True) as engine:
-        print(f"{len(engine):,} photos, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with Library.open(options.world / "library") as library:
+        print(
+            f"{library.photos.counts().photos:,} photos, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        )
         with serving(options.world) as (url, pid):
-            one_client(url, engine, query_sets)
+            one_client(url, library, query_sets)
             sent = bodies(query_sets)
             clients = [Client(url) for _ in range(options.clients)]
 
             def direct(client: int, turn: int) -> None:
-                engine.search(query_sets[(client * 7 + turn) % len(query_sets)], k=K, at_least=1)
+                find(library, query_sets[(client * 7 + turn) % len(query_sets)])
 
             def served(client: int, turn: int) -> None:
                 clients[client].search(sent[(client * 7 + turn) % len(sent)])
 
-            # In turns, so that both see the same machine; the engine alone with a thread per core.
-            by_engine, by_server = Load(direct, os.cpu_count() or 1), Load(served, options.clients)
+            # In turns, so that both see the same machine; the library alone with a thread per core.
+            by_library, by_server = Load(direct, os.cpu_count() or 1), Load(served, options.clients)
             used = 0.0
             for _ in range(ROUNDS):
-                by_engine.run(options.seconds / ROUNDS)
+                by_library.run(options.seconds / ROUNDS)
                 before = cpu_seconds(pid)
                 by_server.run(options.seconds / ROUNDS)
                 used += cpu_seconds(pid) - before
-            by_engine.report("engine alone")
+            by_library.report("library alone")
             by_server.report(f"server, {options.clients} clients")
             each = used / len(by_server.times) * 1000
             print(
-                f"server / engine {by_server.rate / by_engine.rate:.2f}; {each:.1f} ms of processor per request"
+                f"server / library {by_server.rate / by_library.rate:.2f}; {each:.1f} ms of processor per request"
             )
             flat_memory(url, pid, sent, options.requests, options.clients)
 

@@ -129,6 +129,13 @@ class PhotoTag(Answer):
     face: Annotated[int | None, Field(description="The number of the face at the box, if there is one")]
 
 
+class SamePhoto(Answer):
+    """Another photo of the same moment."""
+
+    photo: str
+    id: str
+
+
 class Photo(Answer):
     """A photo of the library."""
 
@@ -155,6 +162,8 @@ class Photo(Answer):
     ]
     faces: list[Face]
     tags: Annotated[list[PhotoTag], Field(description="Of a photo asked for by its id")] = []
+    copies: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same content")] = []
+    others: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same burst")] = []
 
 
 class Photos(Answer):
@@ -207,20 +216,11 @@ class Match(Answer):
     sure: Annotated[bool, Field(description="Next to no stranger is as similar; else it is a guess")]
 
 
-class SamePhoto(Answer):
-    """Another photo of the same moment."""
-
-    photo: str
-    id: str
-
-
 class Hit(Photo):
     """A photo that was found."""
 
     score: float
     matches: list[Match]
-    copies: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same content")]
-    others: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same burst")]
 
 
 class Hits(Answer):
@@ -404,6 +404,9 @@ class Status(Answer):
     index: Run
     limits: Limits
     token: Annotated[bool, Field(description="Whether requests need one")]
+    access: Annotated[
+        Literal["all", "read"], Field(description="What this client may do: all, or only look and search")
+    ]
 
 
 # What requests take

@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
+
+if TYPE_CHECKING:
+    from setnet.web import WebSettings
 
 
 @dataclass
@@ -69,14 +73,14 @@ def searcher_on(collection: Path, part: str, **environment: str) -> AbstractCont
 
 
 @contextmanager
-def server_here(library: Path) -> Iterator[str]:
+def server_here(library: Path, settings: WebSettings | None = None) -> Iterator[str]:
     """Serve a library from a thread until the block ends, for tests of the page: no process is started."""
     import uvicorn
 
     from setnet.web import create_app
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        app = create_app(library)
+        app = create_app(library, settings)
         server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="warning"))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

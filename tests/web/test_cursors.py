@@ -1,4 +1,4 @@
-"""Pages of an answer: one search for many of them, the same order throughout, nothing to forge."""
+"""Pages of an answer: one search for many of them, the same order throughout."""
 
 from __future__ import annotations
 
@@ -140,6 +140,12 @@ def test_a_cursor_of_another_query_is_refused(client: TestClient) -> None:
         answer = client.post(f"{API}/search", json={**QUERY, "limit": 5, "cursor": cursor, **change})
         assert answer.status_code == 422
         assert "does not belong to this query" in answer.json()["detail"]
+    _, commit, digest = cursor.split("-")
+    beyond = ask(client, limit=5, cursor=f"99999-{commit}-{digest}")
+    assert (beyond["hits"], beyond["cursor"]) == ([], None)
+    for text in ("", "5", f"-1-{commit}-{digest}", f"5-{commit}", f"x-{commit}-{digest}", cursor + "0"):
+        answer = client.post(f"{API}/search", json={**QUERY, "limit": 5, "cursor": text})
+        assert answer.status_code == 422
 
 
 def test_totals_come_with_every_page_and_the_first_search(client: TestClient, searches: list[int]) -> None:

@@ -145,6 +145,8 @@ def test_a_token_for_reading_looks_and_searches_and_neither_changes_nor_exports(
             answer = client.request(verb, path.replace("{", "").replace("}", ""), json={})
             assert (answer.status_code, answer.json()["code"]) == (403, "read_only"), path
         assert client.get(f"{API}/photos").json()["photos"]
+        assert client.get(f"{API}/status").json()["access"] == "read"
+        assert client.get(f"{API}/status", headers=RIGHT).json()["access"] == "all"
         assert client.post(f"{API}/search", json={"people": [{"group": "g1"}]}).status_code == 200
         del client.headers["Authorization"]
         assert client.post(f"{API}/session", json={"token": READ}).status_code == 204  # the page

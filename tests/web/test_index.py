@@ -149,7 +149,9 @@ def _listed(client: TestClient, path: Path | str | None) -> dict[str, Any]:
 
 
 def test_folders_are_walked_from_the_home_folder_and_photos_counted(client: TestClient, home: Path) -> None:
-    assert [each["path"] for each in _listed(client, None)["folders"]] == [str(home)]
+    start = _listed(client, None)
+    assert [each["path"] for each in start["folders"]] == [str(home)]
+    assert start["pictures"] == str(home / "Pictures")
     top = _listed(client, home)
     assert [each["name"] for each in top["folders"]] == ["Empty", "in", "Pictures"]
     assert (top["parent"], top["photos"]) == (None, 0)

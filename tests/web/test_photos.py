@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from PIL import Image
+from PIL.TiffImagePlugin import IFDRational
 
 from setnet.library import Example, Library
+from setnet.library.creation import remember_folders
 from setnet.web.files import PhotoArchive
-from tests.support.invented_photos import face_of, remove, store
+from tests.support.invented_photos import face_of, remove, store, store_file
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -145,6 +148,36 @@ def test_any_part_of_the_list_is_read_by_its_place(timeline: TestClient) -> None
     assert timeline.get(f"{API}/timeline/photos", params={"limit": 5}).json()["cursor"] == "5"
 
 
+def test_copies_and_bursts_are_one_photo_of_the_list_and_of_a_person(
+    timeline: TestClient, dated: Library
+) -> None:
+    collapsed = {"collapse": True}
+    assert timeline.get(f"{API}/timeline", params=collapsed).json() == {
+        "months": [
+            {"month": "2021-05", "photos": 1},
+            {"month": "2019-07", "photos": 1},
+            {"month": "1968-01", "photos": 1},
+            {"month": None, "photos": 1},
+        ],
+        "total": 4,
+        "photos": 7,
+    }
+    listed = timeline.get(f"{API}/timeline/photos", params=collapsed | {"cursor": 1, "limit": 1}).json()
+    (july,) = listed["photos"]
+    assert listed["cursor"] == "2"
+    assert july["name"] == "july-2.jpg"
+    assert [Path(other["photo"]).name for other in july["others"]] == ["july-1.jpg", "july-0.jpg"]
+    assert july["copies"] == []
+
+    dated.people.add("Anna", [Example(face_of(1))])
+    photos = timeline.get(f"{API}/people/Anna/photos", params=collapsed).json()
+    assert [(each["name"], len(each["others"])) for each in photos["photos"]] == [
+        ("july-0.jpg", 2),
+        ("unknown.jpg", 0),
+    ]
+    assert photos["total"] == 4
+
+
 def test_conditions_and_people_who_must_not_be_there_narrow_the_list(
     timeline: TestClient, dated: Library
 ) -> None:
@@ -175,6 +208,51 @@ def test_the_list_follows_the_library(timeline: TestClient, dated: Library) -> N
     remove(dated, [latest["id"]])
     assert timeline.get(f"{API}/timeline").json()["total"] == 6
     assert _names_by_date(timeline, limit=1) == ["may-0.jpg"]
+
+
+def test_the_camera_is_read_from_the_file_and_damaged_exif_is_none(
+    tmp_path: Path, open_client: Callable[..., Any]
+) -> None:
+    names = ("told.jpg", "damaged.jpg", "bare.png", "no-photo.jpg")
+    files = [tmp_path / "photos" / name for name in names]
+    with Library.create(tmp_path / "library") as library:
+        remember_folders(library.database, [bytes(tmp_path / "photos")])
+        for file in files:
+            store_file(library, file, [1])
+    told, damaged, bare, no_photo = files
+    exif = Image.Exif()
+    exif.update({0x010F: "Canon", 0x0110: "Canon EOS 80D\0"})
+    exif.get_ifd(0x8769).update({0x829A: 0.004, 0x829D: 2.8, 0x8827: (400, 0), 0xA434: b"50mm"})
+    exif.get_ifd(0x8825).update({1: "S", 2: (33.0, 30.0, 0.0), 3: "E", 4: (151.0, 0.0, 36.0)})
+    Image.new("RGB", (8, 8)).save(told, exif=exif)
+    Image.new("RGB", (8, 8)).save(bare)
+    exif.get_ifd(0x8769).update({0x829A: 0.0, 0x920A: IFDRational(1, 0)})
+    exif.get_ifd(0x8825).update({2: (900.0, 0.0, 0.0), 4: (151.0, 0.0)})
+    Image.new("RGB", (8, 8)).save(damaged, exif=exif)
+    no_photo.write_bytes(b"no photo")
+    with open_client(tmp_path / "library") as client:
+        facts = {
+            photo["name"]: client.get(f"{API}/photos/{photo['id']}/camera").json()
+            for photo in client.get(f"{API}/photos").json()["photos"]
+        }
+        assert client.get(f"{API}/photos/999/camera").status_code == 404
+    known = {
+        "camera": "Canon EOS 80D",
+        "lens": "50mm",
+        "exposure": 0.004,
+        "aperture": 2.8,
+        "iso": 400,
+        "focal_length": None,
+        "latitude": -33.5,
+        "longitude": 151.01,
+    }
+    nothing = dict.fromkeys(known)
+    assert facts == {
+        "told.jpg": known,
+        "damaged.jpg": known | {"exposure": None, "latitude": None, "longitude": None},
+        "bare.png": nothing,
+        "no-photo.jpg": nothing,
+    }
 
 
 def test_a_person_is_tagged_where_no_face_was_found(own: TestClient) -> None:

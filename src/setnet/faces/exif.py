@@ -1,7 +1,8 @@
-"""Reads orientation and time of a photo from its EXIF data."""
+"""Reads orientation, time and the camera's settings of a photo from its EXIF data."""
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 _ORIENTATION, _CHANGED = 0x0112, 0x0132
 _CAMERA_PART, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
+_MAKER, _MODEL, _LENS = 0x010F, 0x0110, 0xA434
+_EXPOSURE, _APERTURE, _SENSITIVITY, _FOCAL_LENGTH = 0x829A, 0x829D, 0x8827, 0x920A
+_PLACE_PART, _LATITUDE, _LONGITUDE = 0x8825, 2, 4
 _DATE = re.compile(r"\s*(\d{4})\D(\d{1,2})\D(\d{1,2})\D+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2}))?")
 
 
@@ -70,3 +74,52 @@ def _parse_time(value: object) -> datetime | None:
         return datetime(*(int(part or 0) for part in match.groups()))  # type: ignore[arg-type]
     except ValueError:  # cameras without a set clock write zeros
         return None
+
+
+def read_camera(image: Image) -> dict[str, str | float]:
+    """Return what EXIF tells of the camera, its settings and the place: what is absent is left out."""
+    try:
+        exif = image.getexif()
+        camera, place = exif.get_ifd(_CAMERA_PART), exif.get_ifd(_PLACE_PART)
+    except Exception:  # damaged EXIF is no EXIF
+        return {}
+    maker, model = _text(exif.get(_MAKER)), _text(exif.get(_MODEL))
+    is_repeated = model.lower().startswith(maker.lower().partition(" ")[0])
+    found: dict[str, str | float | None] = {
+        "camera": model if is_repeated else f"{maker} {model}".strip(),
+        "lens": _text(camera.get(_LENS)),
+        "exposure": _number(camera.get(_EXPOSURE)),
+        "aperture": _number(camera.get(_APERTURE)),
+        "iso": _number(camera.get(_SENSITIVITY)),
+        "focal_length": _number(camera.get(_FOCAL_LENGTH)),
+    }
+    facts = {name: value for name, value in found.items() if value}
+    latitude, longitude = (_degrees(place.get(key), place.get(key - 1)) for key in (_LATITUDE, _LONGITUDE))
+    if latitude is not None and longitude is not None and abs(latitude) <= 90 and abs(longitude) <= 180:
+        facts |= {"latitude": latitude, "longitude": longitude}
+    return facts
+
+
+def _text(value: object) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+    return "".join(each for each in text if each.isprintable()).strip()[:100]
+
+
+def _number(value: object) -> float | None:
+    """Return a positive number, the first of several."""
+    try:
+        number = float(value[0] if isinstance(value, tuple) else value)  # type: ignore[arg-type]
+    except Exception:  # a fraction by zero, a text, nothing
+        return None
+    return number if 0 < number < 1e6 else None
+
+
+def _degrees(value: object, side: object) -> float | None:
+    try:
+        degrees, minutes, seconds = (float(part) for part in value)  # type: ignore[attr-defined]
+    except Exception:  # no three fractions
+        return None
+    found = degrees + minutes / 60 + seconds / 3600
+    if not math.isfinite(found):
+        return None
+    return round(-found if _text(side)[:1].upper() in ("S", "W") else found, 6)

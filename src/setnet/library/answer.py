@@ -3,75 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from setnet.library.photos import LibraryPhoto, PathText, PersonMatch, PhotoHit
+from setnet.library.photos import PathText, PersonMatch, PhotoHit
 from setnet.library.query import QueryPerson
-
-_BURST = timedelta(seconds=2)  # between two photos of a burst; most cameras write whole seconds
+from setnet.library.stacks import Moment, find_stacks, split_stack
 
 
 def collapse(hits: Sequence[PhotoHit]) -> list[PhotoHit]:
     """Return the hits without those that show what a better one shows; each hit says which these are.
 
     `copies` of a hit have the same content. Its `others` were taken within seconds of it or of each other, in
-    the same folder, and have the same people of the query in them. Shots of videos have neither, and photos
-    whose time is not known to the second no others.
+    the same folder, and have the same people of the query in them.
     """
-    bursts = _bursts(hits)
-    contents: list[Hashable] = [
-        hit.photo.stored_hash if hit.photo.kind == "photo" else hit.photo.id for hit in hits
-    ]
-    above: dict[Hashable, Hashable] = {}  # contents and bursts that share a photo are one
-
-    def root(key: Hashable) -> Hashable:
-        while key in above:
-            key = above[key]
-        return key
-
-    for number, burst in bursts.items():
-        if (one := root(burst)) != (other := root(contents[number])):
-            above[one] = other
-    place: dict[Hashable, int] = {}  # of the hit that stands for a content, or for a burst
-    kept: list[PhotoHit] = []
-    seen: set[Hashable] = set()
-    for content, hit in zip(contents, hits, strict=True):
-        at = place.setdefault(root(content), len(kept))
-        if at == len(kept):
-            kept.append(hit)
-        elif content in seen:
-            kept[at] = kept[at]._replace(copies=(*kept[at].copies, hit.photo))
-        else:
-            kept[at] = kept[at]._replace(others=(*kept[at].others, hit.photo))
-        seen.add(content)
-    return kept
-
-
-def _bursts(hits: Sequence[PhotoHit]) -> dict[int, tuple[str, int]]:
-    """Return the burst that hits belong to, by the hits' number."""
-    moments: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)
-    for number, hit in enumerate(hits):
-        if (time := _exact_time(hit.photo)) is not None:
-            moments[hit.path.parent, frozenset(hit.people)].append((time, number))
-    found: dict[int, tuple[str, int]] = {}
-    for sequence in moments.values():
-        for (before, earlier), (time, number) in pairwise(sorted(sequence)):
-            if time - before <= _BURST:
-                found[number] = found.setdefault(earlier, ("burst", earlier))
+    found = []
+    for first, *rest in find_stacks([Moment.of(hit.photo, frozenset(hit.people)) for hit in hits]):
+        copies, others = split_stack([hits[number].photo for number in (first, *rest)])
+        found.append(hits[first]._replace(copies=copies, others=others))
     return found
-
-
-def _exact_time(photo: LibraryPhoto) -> datetime | None:
-    """Return when a photo was taken, if that is known to the second: files copied together have one time."""
-    if photo.kind != "photo" or photo.taken is None or photo.taken_from == "file":
-        return None
-    is_day = photo.taken_from == "name" and photo.taken.time() == datetime.min.time()
-    return None if is_day else photo.taken
 
 
 @dataclass(frozen=True, slots=True)

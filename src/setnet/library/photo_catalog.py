@@ -20,6 +20,7 @@ from setnet.library.database import Database, stored_commits
 from setnet.library.paths import THUMBNAILS, as_path, display_path, resolve_path, source_file
 from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_number, taken_time
 from setnet.library.schema import FACES, Counts, face_number, read_counts
+from setnet.library.stacks import Moment
 
 if TYPE_CHECKING:
     from setnet.library.descriptor_files import ExportReport
@@ -140,6 +141,19 @@ class PhotoCatalog:
                 f"WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
                 list(given.values()),
             ).fetchall()
+
+    def moments_by_date(self, conditions: Conditions | None = None) -> list[tuple[int, str | None, Moment]]:
+        """Return the rows of `by_date` with what tells photos of one moment: as many faces, for one."""
+        given = _tests_of(conditions) if conditions else {}
+        where = " AND ".join(["state = 'ready'", *given])
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT id, strftime('%Y-%m', taken, 'unixepoch'), hash, path, taken, taken_from, start, "
+                "faces FROM photos LEFT JOIN shots USING (id) LEFT JOIN photo_facts USING (id) "
+                f"WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
+                list(given.values()),
+            ).fetchall()
+        return [(photo, month, Moment.of_row(photo, *facts)) for photo, month, *facts in rows]
 
     def photo_folders(self) -> dict[bytes, int]:
         """Return how many finished photos and shots lie directly in which folder."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -267,6 +267,16 @@ class PersonMatch(NamedTuple):
         }
 
 
+def stack_to_dict(
+    copies: Iterable[LibraryPhoto], others: Iterable[LibraryPhoto], path_text: PathText = os.fsdecode
+) -> dict[str, Any]:
+    """Return the photos that one stands for as values that JSON can hold."""
+    return {
+        name: [{"photo": path_text(photo.stored_path), "id": photo.id} for photo in photos]
+        for name, photos in (("copies", copies), ("others", others))
+    }
+
+
 class PhotoHit(NamedTuple):
     """A photo that was found; `matches` has the people who are in it, in the order of the query.
 
@@ -299,8 +309,7 @@ class PhotoHit(NamedTuple):
         return self.photo.to_dict(path_text) | {
             "score": round(self.score, 6),
             "matches": [self._match(match) for match in self.matches],
-            "copies": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.copies],
-            "others": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.others],
+            **stack_to_dict(self.copies, self.others, path_text),
         }
 
     def _match(self, match: PersonMatch) -> dict[str, Any]:

@@ -164,17 +164,6 @@ def image_bytes(text: str, number: int) -> bytes:
         raise InvalidInputError(f"image {number} is not valid base64") from None
 
 
-def all_examples(
-    examples: Examples, uploads: list[Example], photo_examples: list[Example], library: Library
-) -> list[Example]:
-    """Return the example faces to save of a person."""
-    return [
-        *uploads,
-        *photo_examples,
-        *(Example(check_vector(v, library.dim, n)) for n, v in enumerate(examples.descriptors, 1)),
-    ]
-
-
 def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Example]:
     """Return faces of photos in the library with small pictures of them; for calls in `state.drawing`."""
     with state.library.reading() as library:

@@ -66,8 +66,8 @@ def access_by(token: str, settings: WebSettings) -> Access | None:
 class Access(Enum):
     """What a token allows."""
 
-    ALL = "everything"
-    READ = "to look and search"
+    ALL = "all"
+    READ = "read"
 
 
 class Sessions:
@@ -178,6 +178,7 @@ class Guard:
         if Access.ALL in allowed:
             return None
         if Access.READ in allowed:
+            scope["setnet.access"] = Access.READ
             looks = scope["method"] in _SAFE and not path.startswith(_EXPORTS)
             if looks or path in _SEARCHES:
                 return None

@@ -38,7 +38,7 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
     found: dict[str, Callable[[Message], Message]] = {
         name: partial(_with_photo, call, settings.max_pixels) for name, call in calls.items()
     }
-    return found | {"sprite": _sprite}
+    return found | {"sprite": _sprite, "camera": _camera}
 
 
 def _with_photo(call: Callable[[Photo, Message], Message], max_pixels: int, task: Message) -> Message:
@@ -64,6 +64,14 @@ def _sprite(task: Message) -> Message:
 
     picture = make_sprite(frames_at(_file(task), task.fields["times"]))
     return Message("done", arrays={"picture": as_bytes(picture)})
+
+
+def _camera(task: Message) -> Message:
+    from setnet.faces.exif import read_camera
+    from setnet.faces.photo import open_image
+
+    with os.fdopen(task.files[0], "rb", closefd=False) as file, open_image(file, "the given image") as image:
+        return Message("done", read_camera(image))
 
 
 def _contents(handle: int) -> bytes:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
+import platformdirs
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
@@ -131,6 +132,7 @@ class Folders(Answer):
 
     path: Annotated[str | None, Field(description="Null in the list of places to begin")]
     parent: str | None
+    pictures: Annotated[str | None, Field(description="In that list: where the user's photos usually are")]
     folders: list[Folder]
     photos: int
     has_more: Annotated[bool, Field(description="Not all of it is listed or counted")]
@@ -155,7 +157,10 @@ def _list_folders(path: str | None) -> Folders:
     """Return the folders in a folder, or the home folder and mounted disks, as far as they are there."""
     roots = [os.path.realpath(root) for root in (Path.home(), *map(Path, _DISKS)) if root.is_dir()]
     if path is None:
-        return _folders_answer(None, None, roots)
+        pictures = None
+        with suppress(Problem):
+            pictures = _resolve_below(platformdirs.user_pictures_dir(), roots)
+        return _folders_answer(None, None, roots, pictures if os.path.isdir(pictures or "") else None)
     real = _resolve_below(path, roots)
     folders: list[str] = []
     photos = seen = 0
@@ -177,14 +182,21 @@ def _list_folders(path: str | None) -> Folders:
     folders.sort(key=lambda folder: os.path.basename(folder).casefold())
     has_more = seen > _MOST_ENTRIES or len(folders) > _MOST_FOLDERS
     parent = None if real in roots else os.path.dirname(real)
-    return _folders_answer(real, parent, folders[:_MOST_FOLDERS], photos, has_more)
+    return _folders_answer(real, parent, folders[:_MOST_FOLDERS], None, photos, has_more)
 
 
 def _folders_answer(
-    path: str | None, parent: str | None, folders: Sequence[str], photos: int = 0, has_more: bool = False
+    path: str | None,
+    parent: str | None,
+    folders: Sequence[str],
+    pictures: str | None,
+    photos: int = 0,
+    has_more: bool = False,
 ) -> Folders:
     named = [Folder(path=place, name=os.path.basename(place) or place) for place in folders]
-    return Folders(path=path, parent=parent, folders=named, photos=photos, has_more=has_more)
+    return Folders(
+        path=path, parent=parent, pictures=pictures, folders=named, photos=photos, has_more=has_more
+    )
 
 
 def _resolve_below(path: str, roots: Sequence[str]) -> str:

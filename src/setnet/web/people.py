@@ -16,14 +16,16 @@ from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerso
 from setnet.errors import InvalidInputError
 from setnet.library import Change, Example, Library, PeopleImport, Person
 from setnet.library.paths import display_path
+from setnet.library.stacks import Moment, find_stacks
 from setnet.web.faces import (
     Examples,
     FaceReference,
-    all_examples,
+    check_vector,
     face_descriptor,
     photo_examples,
     uploaded_examples,
 )
+from setnet.web.photos import stack_facts
 from setnet.web.problems import Problem
 from setnet.web.requests import (
     ForGood,
@@ -183,15 +185,6 @@ def example_picture(library: Library, name: NameInPath, number: NumberInPath) ->
     return Jpeg(example.picture, headers={"Cache-Control": "private, no-cache"})
 
 
-@routes.delete("/people/{name:path}/examples/{number}")
-@writes
-def remove_example(
-    library: Library, name: NameInPath, number: NumberInPath, for_good: ForGood = False
-) -> Person:
-    """Remove an example face of a person; this can be undone, unless it is for good."""
-    return _remove_examples(library, name, [number], for_good)
-
-
 @routes.delete("/people/{name:path}/examples")
 @writes
 def remove_examples(
@@ -200,14 +193,10 @@ def remove_examples(
     number: Annotated[list[ExampleNumber], Query(min_length=1, max_length=1000)],
     for_good: ForGood = False,
 ) -> Person:
-    """Remove several example faces of a person in one change."""
-    return _remove_examples(library, name, number, for_good)
-
-
-def _remove_examples(library: Library, name: str, numbers: list[int], for_good: bool) -> Person:
-    for number in numbers:
-        _require_example(library, name, number)
-    return library.people.remove_examples(require_person(library, name), numbers, for_good=for_good)
+    """Remove example faces of a person in one change; this can be undone, unless it is for good."""
+    for one in number:
+        _require_example(library, name, one)
+    return library.people.remove_examples(require_person(library, name), number, for_good=for_good)
 
 
 @routes.get("/people/{name:path}/examples", response_model=ExampleFaces)
@@ -281,6 +270,9 @@ def person_photos(
     name: NameInPath,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,9}$")] = None,
+    collapse: Annotated[
+        bool, Query(description="Make one of copies and bursts on a page: see `copies` and `others`")
+    ] = False,
 ) -> Response:
     """List the photos of a person, the latest taken first.
 
@@ -289,7 +281,14 @@ def person_photos(
     """
     offset = int(cursor or 0)
     found = library.people.photos(require_person(library, name).id, offset, limit)
-    photos = [photo.to_dict(display_path) for photo in found.photos]
+    stacks = [[number] for number in range(len(found.photos))]
+    if collapse:
+        stacks = find_stacks([Moment.of(each.photo, name) for each in found.photos])
+    photos = [
+        found.photos[stack[0]].to_dict(display_path)
+        | stack_facts([found.photos[number].photo for number in stack])
+        for stack in stacks
+    ]
     following = str(offset + limit) if offset + limit < found.total else None
     return reply({"photos": photos, "total": found.total, "sure": found.sure, "cursor": following})
 
@@ -330,7 +329,9 @@ async def save_person(new: NewPerson, state: State) -> SavedPerson:
     in_photos = await state.drawing.run(photo_examples, state, new.photo_faces) if new.photo_faces else []
 
     def save(library: Library) -> tuple[Person, list[str]]:
-        return library.people.save(new.name, all_examples(new, uploads, in_photos, library), new.if_exists)
+        vectors = [check_vector(v, library.dim, n) for n, v in enumerate(new.descriptors, 1)]
+        examples = [*uploads, *in_photos, *map(Example, vectors)]
+        return library.people.save(new.name, examples, new.if_exists)
 
     person, notes = await state.write(save)
     return SavedPerson(**asdict(person), notes=tuple(notes))

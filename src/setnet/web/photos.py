@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -17,6 +17,8 @@ from setnet.faces import Box
 from setnet.library import Library, LibraryPhoto, Person, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
+from setnet.library.photos import stack_to_dict
+from setnet.library.stacks import split_stack
 from setnet.video.sprite import sprite_times
 from setnet.web.caches import Timeline as KnownTimeline
 from setnet.web.faces import photo_descriptors
@@ -76,7 +78,7 @@ class Shots(Answer):
 
 
 class Month(Answer):
-    """How many photos were taken in a month; of no known time when `month` is null."""
+    """How many photos of a month are listed; of no known time when `month` is null."""
 
     month: Annotated[str | None, Field(description="As 2019-07")]
     photos: int
@@ -87,6 +89,20 @@ class Timeline(Answer):
 
     months: list[Month]
     total: int
+    photos: Annotated[int, Field(description="As `total`, with copies and bursts counted one by one")]
+
+
+class Camera(Answer):
+    """What the photo's file tells of how and where it was taken; null where it does not."""
+
+    camera: str | None = None
+    lens: str | None = None
+    exposure: Annotated[float | None, Field(description="In seconds")] = None
+    aperture: Annotated[float | None, Field(description="The f-number")] = None
+    iso: float | None = None
+    focal_length: Annotated[float | None, Field(description="In millimetres")] = None
+    latitude: Annotated[float | None, Field(description="In degrees north")] = None
+    longitude: Annotated[float | None, Field(description="In degrees east")] = None
 
 
 class PhotoFolder(Answer):
@@ -128,6 +144,11 @@ def list_photos(
         return _page(_look_up(library, path, content), None)
     photos = library.photos.latest(limit + 1, None if cursor is None else int(cursor))
     return _page(photos[:limit], photos[limit - 1].id if len(photos) > limit else None)
+
+
+def stack_facts(photos: Sequence[LibraryPhoto]) -> dict[str, Any]:
+    """Return what the first photo of a stack stands for as values that JSON can hold."""
+    return stack_to_dict(*split_stack(photos), display_path)
 
 
 def _page(photos: Iterable[LibraryPhoto], cursor: str | None) -> Response:
@@ -229,15 +250,10 @@ def _require_shot(library: Library, photo_id: str) -> LibraryPhoto:
 async def get_sprite(photo_id: PhotoId, request: Request, state: State, v: Version = None) -> Response:
     """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
     photo = await state.read(lambda library: _require_shot(library, photo_id))
+    times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
 
     def sprite(library: Library) -> bytes:
-        times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
-
-        def draw(photo: LibraryPhoto) -> bytes:
-            with open_inside(library, photo).file as file:
-                return state.drawing.sprite(file, times)
-
-        return library.photos.sprite(photo.id, draw)
+        return library.photos.sprite(photo_id, lambda _: _draw(library, photo, state.drawing.sprite, times))
 
     return await _picture(request, state, photo, "sprite", v, sprite)
 
@@ -251,16 +267,13 @@ async def thumbnail(
     v: Version = None,
 ) -> Response:
     """Return a photo as an upright JPEG; made once, then kept."""
-    if size not in SIZES:
-        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
+    _check_size(size, SIZES)
     photo = await state.read(lambda library: _require_photo(library, photo_id))
 
     def thumbnail(library: Library) -> bytes:
-        def draw(photo: LibraryPhoto) -> bytes:
-            with open_inside(library, photo).file as file:
-                return state.drawing.thumbnail(file, size, photo.best)
-
-        return library.photos.thumbnail(photo.id, size, draw)
+        return library.photos.thumbnail(
+            photo_id, size, lambda _: _draw(library, photo, state.drawing.thumbnail, size, photo.best)
+        )
 
     return await _picture(request, state, photo, str(size), v, thumbnail)
 
@@ -275,20 +288,31 @@ async def photo_face_picture(
     v: Version = None,
 ) -> Response:
     """Return a face of a photo as a square JPEG with some room around it; made once, then kept."""
-    if size not in FACE_SIZES:
-        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, FACE_SIZES))} is expected")
+    _check_size(size, FACE_SIZES)
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     if face >= len(photo.faces):
         raise Problem(404, f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+    found = photo.faces[face]
 
     def face_picture(library: Library) -> bytes:
-        def draw(photo: LibraryPhoto) -> bytes:
-            with open_inside(library, photo).file as file:
-                return state.drawing.face_picture(file, photo.faces[face].box, size, photo.faces[face].at)
-
-        return library.photos.face_thumbnail(photo.id, face, size, draw)
+        return library.photos.face_thumbnail(
+            photo_id,
+            face,
+            size,
+            lambda _: _draw(library, photo, state.drawing.face_picture, found.box, size, found.at),
+        )
 
     return await _picture(request, state, photo, f"face{face}-{size}", v, face_picture)
+
+
+def _check_size(size: int, sizes: Sequence[int]) -> None:
+    if size not in sizes:
+        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, sizes))} is expected")
+
+
+def _draw(library: Library, photo: LibraryPhoto, draw: Callable[..., bytes], *how: object) -> bytes:
+    with open_inside(library, photo).file as file:
+        return draw(file, *how)
 
 
 async def _picture(
@@ -315,6 +339,23 @@ async def _picture(
             raise Problem(404, str(error)) from None
 
     return Jpeg(await state.drawing.run(state.with_library, draw), headers=headers)
+
+
+@routes.get("/photos/{photo_id}/camera")
+async def get_camera(photo_id: PhotoId, state: State) -> Camera:
+    """Return what a photo's file (EXIF) tells of the camera, its settings and the place."""
+
+    def read(library: Library) -> dict[str, Any]:
+        photo = _require_photo(library, photo_id)
+        if photo.start is not None:
+            return {}
+        try:
+            with open_inside(library, photo).file as file:
+                return state.drawing.camera(file)
+        except PhotoError:  # some raw files tell nothing to a reader of images
+            return {}
+
+    return Camera(**await state.drawing.run(state.with_library, read))
 
 
 @routes.get("/photos/{photo_id}/file", response_class=Response, responses={200: {"content": {"image/*": {}}}})
@@ -364,13 +405,16 @@ class TimelineQuery(PhotoConditions):
     without: Annotated[
         list[Name], Field(max_length=16, description="Saved people, or groups as g17, who must not be there")
     ] = []
+    collapse: Annotated[
+        bool, Field(description="Make one of copies and bursts: see `copies` and `others` of photos")
+    ] = False
 
     def read(self, library: Library, state: ServerState) -> KnownTimeline:
         """Return the photos that are asked for."""
         for who in self.without:
             if who not in library.groups:
                 require_person(library, who)
-        return state.timeline.of(library, self.conditions(), self.without)
+        return state.timeline.of(library, self.conditions(), self.without, self.collapse)
 
 
 class TimelinePage(TimelineQuery):
@@ -388,18 +432,23 @@ def get_timeline(library: Library, state: State, query: Annotated[TimelineQuery,
     """Count the photos of each month, the latest first; those of no known time come last."""
     timeline = query.read(library, state)
     months = [Month(month=month, photos=photos) for month, photos in timeline.months]
-    return Timeline(months=months, total=len(timeline.ids))
+    total = len(timeline.ids)
+    return Timeline(months=months, total=total, photos=total + sum(map(len, timeline.stacks.values())))
 
 
 @routes.get("/timeline/photos", response_model=Photos)
 @searches
 def list_by_date(library: Library, state: State, query: Annotated[TimelinePage, Query()]) -> Response:
     """List photos, the latest taken first."""
-    ids = query.read(library, state).ids
+    timeline = query.read(library, state)
     end = query.cursor + query.limit
-    wanted = [str(number) for number in ids[query.cursor : end]]
-    found = library.photos.get_many(wanted)
-    return _page([found[photo] for photo in wanted if photo in found], str(end) if end < len(ids) else None)
+    stacks = [[number, *timeline.stacks.get(number, ())] for number in timeline.ids[query.cursor : end]]
+    found = library.photos.get_many(str(number) for stack in stacks for number in stack)
+    photos = []
+    for stack in stacks:
+        if together := [found[photo] for photo in map(str, stack) if photo in found]:
+            photos.append(together[0].to_dict(display_path) | stack_facts(together))
+    return reply({"photos": photos, "cursor": str(end) if end < len(timeline.ids) else None})
 
 
 @routes.get("/timeline/folders")

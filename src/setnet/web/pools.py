@@ -129,6 +129,10 @@ class ImagePool(BoundedThreads):
         """Return pictures of a video at some seconds beside each other."""
         return self._process(Message("sprite", {"times": list(times)}, files=(video.fileno(),)), _PICTURE)
 
+    def camera(self, image: FileIO) -> dict[str, str | float]:
+        """Return what an image tells of the camera, its settings and the place."""
+        return self._process(Message("camera", files=(image.fileno(),)), _parse_camera)
+
     def face_picture(
         self,
         image: FileIO,
@@ -152,6 +156,17 @@ class ImagePool(BoundedThreads):
         """End the processes, also in the middle of an image."""
         self._pool.close()
         super().close()
+
+
+_CAMERA_NUMBERS = {"latitude": -90.0, "longitude": -180.0} | dict.fromkeys(
+    ("exposure", "aperture", "iso", "focal_length"), 0.0
+)
+
+
+def _parse_camera(reply: Message) -> dict[str, str | float]:
+    texts = {name: reply.text(name) for name in ("camera", "lens") if name in reply.fields}
+    lowest = {name: low for name, low in _CAMERA_NUMBERS.items() if name in reply.fields}
+    return texts | {name: reply.number(name, low, 1e6) for name, low in lowest.items()}
 
 
 def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:

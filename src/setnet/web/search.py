@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from fastapi import Response
@@ -24,7 +24,6 @@ from setnet.library import (
 )
 from setnet.library.paths import display_path
 from setnet.library.person import name_key
-from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
 from setnet.web.requests import (
@@ -44,6 +43,7 @@ from setnet.web.state import ServerState
 MOST_PEOPLE = 16
 routes = api_router("search")
 MOST_HITS = 20_000  # further down nobody looks
+_CURSOR = r"^[0-9]{1,5}-[0-9]{1,18}-[0-9a-f]{16}$"
 
 
 class PersonQuery(Examples):
@@ -92,7 +92,7 @@ class SearchQuery(SearchOptions):
     ] = False
     mode: Literal["exact", "fast", "set"] = "exact"
     limit: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
-    cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
+    cursor: Annotated[str | None, Field(pattern=_CURSOR, description="From the page before")] = None
 
 
 @routes.post("/search", response_model=Hits)
@@ -103,12 +103,12 @@ async def search(query: SearchQuery, state: State) -> Response:
     (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page, in
     the order that was found first: no photo comes twice or is left out when the library changes meanwhile.
     """
-    answer = None
-    if query.cursor is not None:
-        answer = await state.searching.run(_next_page, state, query, query.cursor)
+    answer, place = None, Place.of(query)
+    if place is not None:
+        answer = await state.searching.run(_next_page, state, query, place)
     if answer is None:
         uploads = [await uploaded_examples(state, person) for person in (*query.people, *query.without)]
-        answer = await state.searching.run(_search, state, query, uploads)
+        answer = await state.searching.run(_search, state, query, place, uploads)
     return Response(answer, media_type="application/json")
 
 
@@ -152,19 +152,35 @@ def remove_search(library: Library, name: NameInPath) -> Change:
         raise Problem(404, str(error)) from error
 
 
-def _next_page(state: ServerState, query: SearchQuery, cursor: str) -> bytes | None:
+class Place(NamedTuple):
+    """Where a page begins in the answer to a query, ranked as of a commit of the library."""
+
+    offset: int
+    commit: int
+    digest: str
+
+    @classmethod
+    def of(cls, query: SearchQuery) -> Place | None:
+        """Return the place that a cursor names; one of another query is an error."""
+        if query.cursor is None:
+            return None
+        offset, commit, digest = query.cursor.split("-")
+        if digest != _digest(query):
+            raise InvalidInputError("the cursor does not belong to this query: leave it out to start again")
+        return cls(int(offset), int(commit), digest)
+
+
+def _next_page(state: ServerState, query: SearchQuery, place: Place) -> bytes | None:
     """Return a page of an answer that is kept; None when it is not."""
-    digest = _digest(query)
-    place = state.cursors.place_in(cursor, digest)
     with state.library.reading() as library:
-        ranking = state.rankings.get(digest, place.commit, library)
-        return None if ranking is None else _page(state, query, digest, library, ranking, place.offset)
+        ranking = state.rankings.get(place.digest, place.commit, library)
+        return None if ranking is None else _page(state, query, library, ranking, place.offset)
 
 
-def _search(state: ServerState, query: SearchQuery, uploads: list[list[Example]]) -> bytes:
+def _search(
+    state: ServerState, query: SearchQuery, place: Place | None, uploads: list[list[Example]]
+) -> bytes:
     """Return the first page, or one whose answer is not kept any more."""
-    digest = _digest(query)
-    place = None if query.cursor is None else state.cursors.place_in(query.cursor, digest)
     offset = 0 if place is None else place.offset
     with state.library.reading() as library:
         if place is not None and library.photos.commit() != place.commit:
@@ -174,7 +190,7 @@ def _search(state: ServerState, query: SearchQuery, uploads: list[list[Example]]
                 "leave the cursor out to start again",
             )
         ranking = library.rank(_photo_query(state, query, uploads, offset, library), MOST_HITS)
-        return _page(state, query, digest, library, ranking, offset)
+        return _page(state, query, library, ranking, offset)
 
 
 def _photo_query(
@@ -203,17 +219,16 @@ def _photo_query(
     )
 
 
-def _page(
-    state: ServerState, query: SearchQuery, digest: bytes, library: Library, ranking: Ranking, offset: int
-) -> bytes:
+def _page(state: ServerState, query: SearchQuery, library: Library, ranking: Ranking, offset: int) -> bytes:
     end = offset + query.limit
     answer = ranking.page(offset, query.limit)
     if query.collapse:
         answer = answer.collapse()
     cursor = None
     if ranking.has_more(end):
-        cursor = state.cursors.at(Place(end, ranking.commit), digest)
-        state.rankings.keep(digest, library, ranking)
+        place = Place(end, ranking.commit, _digest(query))
+        cursor = "-".join(map(str, place))
+        state.rankings.keep(place.digest, library, ranking)
         if query.cursor is not None:  # somebody reads on: what comes next is ranked meanwhile
             state.searching.spare(_prepare, state, ranking, end)
     if answer.seconds["search"]:
@@ -226,10 +241,10 @@ def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
         ranking.prepare(end)
 
 
-def _digest(query: SearchQuery) -> bytes:
+def _digest(query: SearchQuery) -> str:
     """Return a digest of everything in a query but its page."""
     text = query.model_dump_json(exclude={"cursor", "limit"})
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _query_person(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:

@@ -20,7 +20,7 @@ from setnet.library.folder_scan import is_few
 from setnet.library.index_run import AgreeToPrune
 from setnet.library.paths import display_path
 from setnet.library.schema import Counts
-from setnet.web.caches import Cursors, RankingCache, TimelineCache, UploadedFaces
+from setnet.web.caches import RankingCache, TimelineCache, UploadedFaces
 from setnet.web.guard import Sessions, TokenRateLimit
 from setnet.web.metrics import Metrics
 from setnet.web.pools import BoundedThreads, ImagePool
@@ -268,7 +268,6 @@ class ServerState:
         )
         self.faces = UploadedFaces(settings.face_lifetime)
         self.timeline = TimelineCache()
-        self.cursors = Cursors()
         self.rankings = RankingCache(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)
         self.metrics = Metrics()

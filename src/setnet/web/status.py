@@ -12,7 +12,7 @@ from setnet import __version__
 from setnet.client import Answer, Status
 from setnet.library import Library
 from setnet.library.paths import display_path
-from setnet.web.guard import COOKIE, SESSION_SECONDS, access_by, client_address, session_in
+from setnet.web.guard import COOKIE, SESSION_SECONDS, Access, access_by, client_address, session_in
 from setnet.web.problems import Problem
 from setnet.web.requests import State, Strict, api_router, reads, reply
 from setnet.web.search import MOST_PEOPLE
@@ -28,7 +28,7 @@ class Health(Answer):
 
 @routes.get("/status", tags=["system"], response_model=Status)
 @reads
-def get_status(library: Library, state: State) -> Response:
+def get_status(library: Library, state: State, request: Request) -> Response:
     """Return what the library holds and the limits of the server."""
     # Not the whole `LibraryStatus`: bytes on disk and the list of failures take time in a large library.
     sets = library.set_index.shape.sets
@@ -48,6 +48,7 @@ def get_status(library: Library, state: State) -> Response:
             "people": MOST_PEOPLE,
         },
         "token": state.settings.token is not None,
+        "access": request.scope.get("setnet.access", Access.ALL).value,
     }
     return reply(facts)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 from setnet.library import Library
 from tests.support.live_server import server_here
@@ -19,6 +20,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is need
 expect = sync_api.expect
 
 pytestmark = pytest.mark.xdist_group("web-browser")
+_MODEL = 0x0110
 
 
 @pytest.fixture
@@ -32,6 +34,11 @@ def album(
     (photos / "saved").mkdir()
     shutil.copy(photos / "burst-0.jpg", photos / "saved" / "burst-0 (1).jpg")
     compose(photos / "IMG-20210704-WA0003.jpg", ("P003", "P005"), 5)
+    for file in photos.rglob("burst*.jpg"):
+        with Image.open(file) as image:
+            exif = image.getexif()
+            exif[_MODEL] = "Pinhole 3"
+            image.save(file, exif=exif, quality="keep")
     with Library.create(tmp_path / "library") as library:
         library.index([photos], workers=0)
     with server_here(tmp_path / "library") as url:
@@ -46,12 +53,23 @@ def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
     album: Page, portraits: dict[str, Path]
 ) -> None:
     page = album.open()
+    tiles = page.locator("#view-search .tile .open")
+    moment = page.locator('[aria-label*=", 3 alike"]')
+    by_date = page.locator("#view-search .month")
+    expect(by_date).to_have_text(["Aug 2023", "Jul 2021"])
+    expect(tiles).to_have_count(2)
+    expect(moment).to_have_count(1)
+    expect(page.locator(".summary")).to_have_text("4 photos")
+
     album.add(portraits["P003"])
-    tiles = page.locator(".tile .open")
+    expect(by_date).to_have_count(0)
     expect(tiles).to_have_count(2)
     expect(page.locator(".summary")).to_have_text("4 photos")
-    moment = page.locator('[aria-label*=", 3 alike"]')
     expect(moment).to_have_count(1)
+    tick = page.get_by_role("button", name="Select all")
+    tick.click()
+    expect(page.get_by_role("toolbar", name="Selected photos")).to_contain_text("4 selected")
+    tick.click()
 
     moment.click()
     viewer = page.locator("#viewer")
@@ -65,6 +83,7 @@ def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
         seen.add(viewer.locator(".title span").inner_text())
     assert seen == {"burst-0.jpg", "burst-1.jpg", "burst-0 (1).jpg"}
     expect(viewer.locator(".target")).to_have_count(2)
+    expect(viewer.get_by_label("Camera")).to_have_text("Pinhole 3")
     assert album.axe_findings() == []
     page.keyboard.press("Escape")
     expect(viewer).to_have_count(0)
@@ -76,6 +95,13 @@ def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
     page.reload()
     expect(tiles).to_have_count(4)
     expect(page.locator("#filter-mode")).to_have_text("Advanced: one by one")
+
+    face = {"photo": tiles.first.locator("..").get_attribute("data-photo"), "face": 0}
+    saved = page.request.post(f"{album.url}/api/v1/people", data={"name": "Ida", "photo_faces": [face]})
+    album.open(f"people/{saved.json()['id']}")
+    expect(page.locator("#view-person .tile .open")).to_have_count(2)
+    expect(page.locator("#view-person").locator('[aria-label*=", 3 alike"]')).to_have_count(1)
+    expect(page.get_by_role("tab", name="Photos")).to_have_text("Photos4")
 
 
 def test_a_date_that_no_camera_wrote_is_marked(album: Page) -> None:

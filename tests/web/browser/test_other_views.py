@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from setnet.library import Library
+from setnet.library import Library, SavedSearch
+from setnet.web import WebSettings
 from tests.support.live_server import server_here
 
 if TYPE_CHECKING:
@@ -79,6 +81,66 @@ def test_everything_is_reached_by_keyboard(new_page: Callable[..., Page], served
     page.keyboard.press("Escape")
     expect(page.locator(".tile .open").first).to_be_focused()
     surface.context.close()
+
+
+# What only somebody may be offered who may change the library.
+_CHANGES = re.compile(
+    r"(Not |Yes|Who|Save|Edit|Merge|Remove$|Remove the|Name |Nobody I know|Forget|Add it|Browse"
+    r"|$|Skip|Non$|See all faces|Look for new|Draw a box|Somebody else|Move to|Make a new|Use as cover"
+    r"|/home/me)"
+)
+_OFFERED = """() => [...document.querySelectorAll("main :is(a, button, input), dialog :is(a, button, input)")]
+    .filter((one) => one.checkVisibility())
+    .map((one) => one.ariaLabel || one.placeholder || one.textContent.trim())"""
+
+
+def test_a_token_that_only_reads_is_offered_nothing_that_changes(
+    new_page: Callable[..., Page], made: Any, portraits: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with Library.open(tmp_path / "library") as library:
+        library.people.add_photos("Anna", [str(portraits["P001"])])
+        library.searches.save(SavedSearch("Us", ("Anna",)))
+    settings = WebSettings(token="a-token-for-everything", read_token="a-token-that-only-reads")
+    offered: dict[str | None, set[str]] = {}
+    with server_here(tmp_path / "library", settings) as url:
+        for token in (settings.token, settings.read_token):
+            surface = new_page(url)
+            page = surface.page
+            found = offered[token] = set[str]()
+
+            def look() -> None:
+                names = page.evaluate(_OFFERED)
+                # Counts come a moment later.
+                found.update(re.sub(r"(?<=\D)\d+$", "", name) for name in names)  # noqa: B023 - called in this turn
+
+            page.goto(f"{url}/#token={token}")
+            expect(page.get_by_role("group", name="Us")).to_be_visible()
+            look()
+            page.get_by_role("group", name="Us").get_by_role("button", name="Us").first.click()
+            page.get_by_role("button", name="Select all").first.click()
+            look()
+            page.keyboard.press("Escape")
+            page.locator(".tile .open").first.click()
+            expect(page.locator("#viewer .side")).to_contain_text("Find this person")
+            look()
+            page.keyboard.press("Escape")
+            page.goto(f"{url}/#people")
+            page.locator(".group-tile:visible").first.wait_for()
+            look()
+            page.locator(".named-person").click()
+            page.get_by_role("tab", name="Example faces").click()
+            expect(page.locator(".examples .member")).to_have_count(1)
+            look()
+            page.goto(f"{url}/#index")
+            expect(page.locator(".folders .path")).to_have_count(1)
+            look()
+            surface.context.close()
+            assert surface.faults == []
+    everything, reading = offered.values()
+    changing = {name for name in everything if _CHANGES.match(name)}
+    assert len(changing) > 15, everything
+    assert reading == everything - changing
 
 
 def test_empty_library_token_forgetting_and_signing_out(

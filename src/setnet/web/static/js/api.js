@@ -89,6 +89,8 @@ export const api = {
   photoFolders: () => get("/timeline/folders"),
   /** @returns {Answer<"Photo">} */
   photo: (id) => get(`/photos/${id}`),
+  /** @returns {Answer<"Camera">} */
+  camera: (id) => get(`/photos/${id}/camera`),
   /** @returns {Answer<"Person">} */
   tag: (id, tagged) => post(`/photos/${id}/tags`, tagged),
   /** @returns {Answer<"Person">} */
@@ -113,7 +115,7 @@ export const api = {
   /** @returns {Answer<"Togethers">} */
   together: (id, limit) => get(`${person(id)}/together`, { limit }),
   /** @returns {Answer<"PersonPhotos">} */
-  photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
+  photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor, collapse: true }),
   /** @returns {Answer<"Person">} */
   confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
   /** @returns {Answer<"SavedPerson">} */

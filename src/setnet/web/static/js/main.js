@@ -93,6 +93,7 @@ async function status() {
   const now = await api.status();
   document.getElementById("library-size").textContent = plural(now.photos, "photo");
   document.getElementById("sign-out").hidden = !now.token;
+  document.documentElement.toggleAttribute("data-reads", now.access === "read"); // hides what writes
   return now;
 }
 

@@ -1,5 +1,7 @@
 // The photos that are chosen, in whatever list they are: to take them along, or to say who is in them.
 
+import { eachOf } from "./hit.js";
+
 const chosen = new Map(); // id -> hit, in the order of choosing
 let isOn = false; // whether a tap on a photo chooses it
 const listeners = new Set();
@@ -26,7 +28,7 @@ export const selection = {
     listeners.add(listener);
   },
   set(hits, on) {
-    for (const hit of hits)
+    for (const hit of eachOf(hits))
       if (on) chosen.set(hit.photo.id, hit);
       else chosen.delete(hit.photo.id);
     tell();

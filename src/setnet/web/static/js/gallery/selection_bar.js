@@ -68,7 +68,7 @@ function sayings() {
       if (sure === false) one.guesses.push({ photo: photo.id, face });
     }
   const say = (text, label, saved, faces) => ({ text, act: () => sayOfAll(label, saved, faces, news) });
-  const single = selection.photos.filter(({ faces }) => faces.length === 1).map(({ id }) => ({ photo: id, face: 0 }));
+  const single = selection.photos.filter(({ faces }) => faces?.length === 1).map(({ id }) => ({ photo: id, face: 0 }));
   return [
     ...[...found.values()].flatMap(({ saved, all, guesses }) => [
       guesses.length && say(`This is ${saved.name}`, "confirm", saved, guesses),
@@ -110,7 +110,14 @@ export function addSelectionBar() {
   const send = h("button", { type: "button", class: "button compact", onclick: act }, icon("share"), words);
   const people = h(
     "button",
-    { type: "button", class: "button compact", "aria-haspopup": "dialog", "aria-expanded": "false", onclick: who },
+    {
+      type: "button",
+      class: "button compact",
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+      "data-writes": true,
+      onclick: who,
+    },
     icon("people"),
     "Who?",
   );

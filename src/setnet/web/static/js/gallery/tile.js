@@ -110,6 +110,7 @@ function tag(match, hit, place, act) {
         class: "not",
         tabindex: "-1", // the large view says it too
         "aria-label": `Not ${match.name}`,
+        "data-writes": Boolean(match.saved),
         title: `Not ${match.name}`,
         onclick: () => act.reject(match, hit),
       },

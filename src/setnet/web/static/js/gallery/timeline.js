@@ -1,8 +1,9 @@
 // All photos of the library by date: how many each month has is known at once, photos are loaded where one looks.
 
 import { api } from "../api.js";
-import { toast } from "../toasts.js";
 import { monthName, shortMonth } from "../people/dates.js";
+import { toast } from "../toasts.js";
+import { hitOf } from "./hit.js";
 
 export const PAGE = 100;
 
@@ -11,7 +12,8 @@ export class Timeline {
   constructor({ changed }) {
     this.changed = changed;
     this.months = [];
-    this.total = 0;
+    this.total = 0; // entries: a photo may stand for copies and bursts
+    this.photos = 0;
     this.conditions = {};
     this.asked = {};
     this.pages = new Map(); // number of a page -> when it is loaded
@@ -20,26 +22,28 @@ export class Timeline {
   // Loads the months of the photos that meet conditions.
   async load(conditions = this.conditions) {
     const isOther = !this.total || JSON.stringify(conditions) !== JSON.stringify(this.conditions);
-    const [{ months, total }, first] = await Promise.all([
+    const [{ months, total, photos }, first] = await Promise.all([
       this.monthsOf(conditions),
       isOther ? api.photosByDate(conditions, 0, PAGE) : null, // at once, which saves a round trip
     ]);
     const before = this.months.flatMap((month) => month.hits).filter(Boolean);
     const isSame =
       JSON.stringify(conditions) === JSON.stringify(this.conditions) &&
+      photos === this.photos &&
       total === this.total &&
       months.length === this.months.length &&
-      months.every(({ photos }, number) => this.months[number].hits.length === photos);
+      months.every((month, number) => this.months[number].hits.length === month.photos);
     if (isSame && total) return;
     const known = new Map(before.map((hit) => [hit.photo.id, hit]));
     this.known = known; // so that photos that stay are not drawn again
     this.total = total;
+    this.photos = photos;
     this.conditions = conditions;
-    this.months = months.map(({ month, photos }) => ({
+    this.months = months.map(({ month, photos: entries }) => ({
       title: shortMonth(month),
       name: monthName(month),
       note: "",
-      hits: new Array(photos),
+      hits: new Array(entries),
     }));
     let from = 0;
     for (const month of this.months) {
@@ -52,7 +56,7 @@ export class Timeline {
 
   // How many photos there are of each month; asked once while the answer is awaited.
   monthsOf(conditions) {
-    const key = JSON.stringify(Object.entries(conditions).filter(([, value]) => value?.length));
+    const key = JSON.stringify(Object.entries(conditions).filter(([, value]) => value?.length ?? value));
     return (this.asked[key] ??= api.timeline(conditions).finally(() => delete this.asked[key]));
   }
 
@@ -80,9 +84,11 @@ export class Timeline {
     try {
       const { photos } = found ?? (await api.photosByDate(this.conditions, number * PAGE, PAGE));
       if (months !== this.months || total !== this.total) return;
-      photos.forEach((photo, place) =>
-        this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }),
-      );
+      photos.forEach((photo, place) => {
+        const hit = hitOf(photo);
+        const known = this.known?.get(photo.id);
+        this.put(number * PAGE + place, known?.alike.length === hit.alike.length ? known : hit);
+      });
     } catch (error) {
       this.pages.delete(number);
       toast(error.message, "error");

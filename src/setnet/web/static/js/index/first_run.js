@@ -10,7 +10,13 @@ export class FirstRun {
   constructor() {
     this.choose = h(
       "button",
-      { type: "button", class: "button primary large", id: "choose-folder", onclick: () => this.begin() },
+      {
+        type: "button",
+        class: "button primary large",
+        id: "choose-folder",
+        "data-writes": true,
+        onclick: () => this.begin(),
+      },
       icon("folder"),
       "Choose a folder of photos",
     );

@@ -8,7 +8,8 @@ import { h, icon, iconButton, plural } from "../dom.js";
 export async function chosenFolder() {
   try {
     const start = await api.folders(null);
-    const home = start.folders.length ? await api.folders(start.folders[0].path).catch(() => start) : start;
+    const begin = start.pictures ?? start.folders[0]?.path;
+    const home = begin ? await api.folders(begin).catch(() => start) : start;
     return await new FolderBrowser(home).open();
   } catch (error) {
     if (error.status !== 403) throw error;

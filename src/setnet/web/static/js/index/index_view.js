@@ -22,12 +22,16 @@ export class IndexView {
     this.prune = h("input", { type: "checkbox", id: "prune" });
     this.retry = h("input", { type: "checkbox", id: "retry" });
     this.folders = h("ul", { class: "folders" });
-    this.again = h("button", { type: "button", class: "button", onclick: () => this.start([]) }, "Look for new photos");
+    this.again = h(
+      "button",
+      { type: "button", class: "button", "data-writes": true, onclick: () => this.start([]) },
+      "Look for new photos",
+    );
     this.run = h("section", { class: "panel", "aria-labelledby": "run-title" });
     this.failures = h("section", { class: "panel wide", "aria-labelledby": "failures-title" });
     this.forgetting = h(
       "div",
-      { class: "danger-zone", hidden: true },
+      { class: "danger-zone", "data-writes": true, hidden: true },
       h(
         "div",
         {},
@@ -61,7 +65,7 @@ export class IndexView {
           this.folders,
           h(
             "form",
-            { onsubmit: (event) => this.add(event) },
+            { "data-writes": true, onsubmit: (event) => this.add(event) },
             h(
               "div",
               { class: "field" },
@@ -106,7 +110,7 @@ export class IndexView {
               "li",
               {},
               h("span", { class: "path" }, folder),
-              iconButton("trash", `Forget the photos in ${folder}`, () => this.forget(folder)),
+              iconButton("trash", `Forget the photos in ${folder}`, () => this.forget(folder), { "data-writes": true }),
             ),
           )
         : [h("li", { class: "muted" }, "No folder yet.")]),
@@ -163,7 +167,7 @@ export class IndexView {
     if (running) this.failures.hidden = true;
     const heading = {
       idle: "Nothing is running",
-      running: isGrouping(job) ? "Grouping faces" : "Looking at photos",
+      running: isGrouping(job) ? "Grouping faces" : "Scanning photos",
       stopping: "Stopping…",
       done: "Up to date",
       stopped: "Stopped",
@@ -213,7 +217,7 @@ export class IndexView {
       return [
         h(
           "p",
-          { class: "muted" },
+          { class: "muted", "data-writes": true },
           "Add a folder, or look for new photos in those you have. Searching goes on meanwhile.",
         ),
       ];
@@ -251,14 +255,18 @@ export class IndexView {
       "div",
       { class: "notice", id: "prune-refused" },
       h("p", {}, `${gone}: more than a tenth of all, so none was removed. Was a folder moved, or is a disk missing?`),
-      h("button", { type: "button", class: "button compact", onclick: remove }, "Remove them all the same"),
+      h(
+        "button",
+        { type: "button", class: "button compact", "data-writes": true, onclick: remove },
+        "Remove them all the same",
+      ),
     );
   }
 
   stopper(job) {
     return h(
       "div",
-      {},
+      { "data-writes": true },
       h(
         "button",
         {

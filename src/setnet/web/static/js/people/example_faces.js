@@ -28,7 +28,7 @@ export class ExampleFaces {
     this.element = h(
       "div",
       {},
-      h("div", { class: "example-bar" }, this.status, h("div", { class: "acts" }, this.acts)),
+      h("div", { class: "example-bar", "data-writes": true }, this.status, h("div", { class: "acts" }, this.acts)),
       this.list,
     );
   }

@@ -48,7 +48,11 @@ export class GroupSheet {
       h(
         "div",
         { class: "body" },
-        h("p", { class: "muted" }, `Is one of these somebody else? ${Press()} it before you name the others.`),
+        h(
+          "p",
+          { class: "muted", "data-writes": true },
+          `Is one of these somebody else? ${Press()} it before you name the others.`,
+        ),
         this.faces,
         h("div", {}, this.more),
       ),
@@ -56,8 +60,12 @@ export class GroupSheet {
         "footer",
         {},
         this.status,
-        this.field.element,
-        h("button", { type: "button", class: "button primary", onclick: () => this.save() }, "Save"),
+        h("div", { "data-writes": true }, this.field.element),
+        h(
+          "button",
+          { type: "button", class: "button primary", "data-writes": true, onclick: () => this.save() },
+          "Save",
+        ),
         h(
           "div",
           { class: "others" },
@@ -75,7 +83,7 @@ export class GroupSheet {
           ),
           h(
             "button",
-            { type: "button", class: "button quiet compact", onclick: () => this.hide() },
+            { type: "button", class: "button quiet compact", "data-writes": true, onclick: () => this.hide() },
             group.hidden ? "Show again" : "Nobody I know",
           ),
         ),

@@ -29,10 +29,15 @@ export function unnamedTile(group, act) {
     "li",
     { class: "group-tile", "data-group": group.id },
     picture(group, () => act.open(group)),
-    field.element,
+    h("div", { "data-writes": true }, field.element),
     h(
       "button",
-      { type: "button", class: "button quiet compact nobody-known", onclick: () => act.hide(group) },
+      {
+        type: "button",
+        class: "button quiet compact nobody-known",
+        "data-writes": true,
+        onclick: () => act.hide(group),
+      },
       "Nobody I know",
     ),
   );
@@ -44,6 +49,10 @@ export function hiddenTile(group, act) {
     "li",
     { class: "group-tile is-hidden", "data-group": group.id },
     picture(group, () => act.open(group)),
-    h("button", { type: "button", class: "button compact", onclick: () => act.show(group) }, "Show again"),
+    h(
+      "button",
+      { type: "button", class: "button compact", "data-writes": true, onclick: () => act.show(group) },
+      "Show again",
+    ),
   );
 }

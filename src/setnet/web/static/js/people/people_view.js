@@ -39,7 +39,7 @@ export class PeopleView {
         {},
         "Add a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine.",
       ),
-      h("a", { class: "button primary", href: "#index" }, "Choose a folder"),
+      h("a", { class: "button primary", href: "#index", "data-writes": true }, "Choose a folder"),
     );
     this.who = h(
       "section",
@@ -50,7 +50,7 @@ export class PeopleView {
         h("h2", { id: "who-title" }, "Who is this?"),
         h(
           "p",
-          { class: "muted" },
+          { class: "muted", "data-writes": true },
           `Each picture stands for one person. Give it a name${isTouch() ? "." : " and press Enter."}`,
         ),
       ),

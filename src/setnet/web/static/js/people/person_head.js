@@ -24,7 +24,12 @@ export class PersonHead {
 
   draw(person) {
     const act = (name, text, call, kind = "") =>
-      h("button", { type: "button", class: `button compact ${kind}`, onclick: call }, icon(name), text);
+      h(
+        "button",
+        { type: "button", class: `button compact ${kind}`, "data-writes": name !== "search", onclick: call },
+        icon(name),
+        text,
+      );
     this.element.replaceChildren(
       h("a", { class: "back", href: "#people" }, icon("back"), "People"),
       coverOf(person),

@@ -4,6 +4,7 @@ import { photoInAddress } from "../address.js";
 import { api } from "../api.js";
 import { h } from "../dom.js";
 import { Gallery } from "../gallery/gallery.js";
+import { hitOf } from "../gallery/hit.js";
 import { findFace } from "../search/find_face.js";
 import { confirmFace, rejectFace } from "../search/labels.js";
 import { toast } from "../toasts.js";
@@ -44,11 +45,10 @@ export class PersonPhotos {
   add({ photos, cursor }) {
     const saved = this.person;
     this.cursor = cursor;
-    for (const { face, sure, ...photo } of photos)
-      this.hits.push({
-        photo,
-        matches: [{ name: saved.name, saved, sure, face, box: photo.faces[face]?.box ?? null, quiet: sure }],
-      });
+    for (const { face, sure, ...photo } of photos) {
+      const box = photo.faces[face]?.box ?? null;
+      this.hits.push(hitOf(photo, [{ name: saved.name, saved, sure, face, box, quiet: sure }]));
+    }
     this.draw();
   }
 

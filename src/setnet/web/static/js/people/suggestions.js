@@ -18,7 +18,7 @@ export class Suggestions {
     this.open = open;
     this.waiting = [];
     this.over = new Set(); // skipped, or answered a moment ago
-    this.element = h("section", { class: "suggestion", "aria-label": "Suggestion", hidden: true });
+    this.element = h("section", { class: "suggestion", "aria-label": "Suggestion", "data-writes": true, hidden: true });
     addEventListener("keydown", (event) => this.key(event));
   }
 

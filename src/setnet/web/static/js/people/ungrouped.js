@@ -12,7 +12,7 @@ export class Ungrouped {
     this.text = h("p", { role: "status" });
     this.start = h(
       "button",
-      { type: "button", class: "button compact", onclick: () => this.begin() },
+      { type: "button", class: "button compact", "data-writes": true, onclick: () => this.begin() },
       "Group them now",
     );
     this.element = h("div", { class: "notice ungrouped", hidden: true }, this.text, this.start);

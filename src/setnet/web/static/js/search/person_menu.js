@@ -26,6 +26,7 @@ export class PersonMenu {
       "aria-label": `Name of ${label(person)}`,
       autocomplete: "off",
       enterkeyhint: "done",
+      "data-writes": Boolean(person.saved),
       onchange: () => this.rename(person, name.value.trim()),
       onkeydown: (event) => {
         if (event.key === "Enter") {
@@ -82,6 +83,7 @@ export class PersonMenu {
         canSave &&
           act("save", person.saved ? "Keep the new examples" : "Keep in the library", () => this.keep(person), {
             "aria-label": `Save ${label(person)} in the library`,
+            "data-writes": true,
           }),
         person.saved &&
           h(

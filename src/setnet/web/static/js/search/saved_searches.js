@@ -44,7 +44,7 @@ export class SavedSearches {
     this.searches = [];
     this.totals = new Map();
     this.element = h("div", { class: "saved-searches", role: "group", "aria-label": "Saved searches", hidden: true });
-    const save = { type: "button", class: "pill", id: "save-search", onclick: () => this.save() };
+    const save = { type: "button", class: "pill", id: "save-search", "data-writes": true, onclick: () => this.save() };
     this.button = h("button", save, icon("save"), "Save search");
   }
 
@@ -85,7 +85,10 @@ export class SavedSearches {
       "div",
       { class: "saved-search", role: "group", "aria-label": name },
       h("button", open, icon("search"), h("span", {}, name), h("small", { class: "muted" }, note)),
-      iconButton("close", `Remove the search ${name}`, () => this.remove(name), { class: "icon-button remove" }),
+      iconButton("close", `Remove the search ${name}`, () => this.remove(name), {
+        class: "icon-button remove",
+        "data-writes": true,
+      }),
     );
   }
 

@@ -4,6 +4,7 @@ import { photoInAddress, read, write } from "../address.js";
 import { api } from "../api.js";
 import { debounce, h, icon, plural } from "../dom.js";
 import { Gallery, skeleton } from "../gallery/gallery.js";
+import { hitOf, photosIn } from "../gallery/hit.js";
 import { inGroups, listed, nobodyWith } from "../gallery/matches.js";
 import { selection } from "../gallery/selection.js";
 import { Scrubber } from "../gallery/scrubber.js";
@@ -37,17 +38,12 @@ import { SavedSearches } from "./saved_searches.js";
 import { SearchField } from "./search_field.js";
 import { Said } from "./said.js";
 
-// The API's hits as {photo, score, matches, alike}; a match's `person` becomes their number in the query, `alike` are copies and others of a burst.
+// A match's `person` becomes their number in the query.
 function hitsOf({ hits, people }) {
-  return hits.map(({ score, matches, copies = [], others = [], ...photo }) => ({
-    score,
-    alike: [...copies, ...others],
-    photo,
-    matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })),
-  }));
+  const numbered = (match) => ({ ...match, person: people.indexOf(match.person), name: match.person });
+  return hits.map(({ matches, ...photo }) => hitOf(photo, matches.map(numbered)));
 }
 
-const photosIn = (hits) => hits.reduce((sum, hit) => sum + 1 + hit.alike.length, 0);
 const counted = (number) => plural(number, query.filters.kind === "video" ? "shot" : "photo");
 
 export class SearchView {
@@ -163,11 +159,11 @@ export class SearchView {
   }
 
   async loadYears() {
-    const [{ months, total }] = await Promise.all([this.timeline.monthsOf({}), this.begun]);
+    const [{ months, photos }] = await Promise.all([this.timeline.monthsOf({ collapse: true }), this.begun]);
     this.years = [...new Set(months.map(({ month }) => month?.slice(0, 4)).filter(Boolean))];
     this.filters.configure(this.status, this.years);
     this.filters.draw();
-    this.firstRun.photos(total);
+    this.firstRun.photos(photos);
   }
 
   refresh(status) {
@@ -251,7 +247,7 @@ export class SearchView {
 
   async browse() {
     const without = unwanted().map((person) => person.saved?.id ?? person.group?.id);
-    if (without.every(Boolean)) await this.timeline.load({ ...conditions(), without });
+    if (without.every(Boolean)) await this.timeline.load({ ...conditions(), without, collapse: !query.filters.apart });
     return { people: [], warnings: [], hits: [], cursor: null };
   }
 
@@ -297,10 +293,7 @@ export class SearchView {
   // Selects all photos of a group, those that are not loaded yet too.
   async tick({ key, count }) {
     while (this.answer?.cursor && (this.answer.hits.at(-1)?.matches.length ?? 0) >= count) await this.loadMore();
-    const hits = this.groups
-      .filter((group) => group.key === key)
-      .flatMap((group) => group.hits)
-      .flatMap((hit) => [hit, ...hit.alike.map((photo) => ({ photo, matches: [] }))]);
+    const hits = this.groups.filter((group) => group.key === key).flatMap((group) => group.hits);
     selection.set(hits, !hits.every((hit) => selection.has(hit.photo.id)));
   }
 
@@ -355,7 +348,7 @@ export class SearchView {
     const { timeline } = this;
     const unknown = unwanted().filter((person) => !person.saved && !person.group);
     this.ordered = unknown.length ? [] : timeline.hits;
-    this.summary.replaceChildren(h("b", {}, unknown.length ? "" : counted(timeline.total)));
+    this.summary.replaceChildren(h("b", {}, unknown.length ? "" : counted(timeline.photos)));
     this.album.show(unknown.length ? [] : timeline.months);
     this.scrubber.begin();
     if (unknown.length)

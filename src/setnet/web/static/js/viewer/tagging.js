@@ -17,6 +17,7 @@ export class Tagging {
     this.isOn = false;
     this.button = iconButton("pencil", "Draw a box around somebody", () => this.turn(!this.isOn), {
       "aria-pressed": "false",
+      "data-writes": true,
     });
     frame.addEventListener("pointerdown", (event) => this.isOn && this.down(event));
   }

@@ -1,12 +1,13 @@
 // The faces of the photo in the large view: who each is, how sure that is, and what can be said about it.
 
-import { urls } from "../api.js";
+import { api, urls } from "../api.js";
 import { active, h, plural } from "../dom.js";
 import { coverOf, cutOut } from "../face_picture.js";
 import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
 import { confirmFace, rejectFace } from "../search/labels.js";
+import { inWords } from "./camera.js";
 
 // Who the faces of a photo are: matches of the query first, then whom the library knows.
 export function identified(hit, known, savedOf) {
@@ -19,7 +20,8 @@ export function identified(hit, known, savedOf) {
   });
 }
 
-const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": name, onclick }, text);
+const link = (name, text, onclick, writes = false) =>
+  h("button", { type: "button", class: "link", "data-act": name, "data-writes": writes, onclick }, text);
 
 export class ViewerFaces {
   // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself. peek(id): shows another photo of the same moment; tag(): asks who else is there.
@@ -30,12 +32,17 @@ export class ViewerFaces {
     this.peek = peek;
     this.tag = tag;
     this.element = h("aside", { class: "side", id: "viewer-side", "aria-label": "Faces in this photo", tabindex: "0" });
+    this.camera = h("p", { class: "camera", role: "group", "aria-label": "Camera" });
     this.said = new Set(); // "photo/face" that were confirmed in this view
   }
 
   // `moment`: the photos that are one in the answer, if there are several.
   show(hit, who, targets, moment = [], tags = []) {
     const focused = active()?.dataset?.act;
+    if (this.photo !== hit.photo) {
+      this.photo = hit.photo;
+      this.tell(hit.photo);
+    }
     const { faces } = hit.photo;
     this.element.replaceChildren(
       this.moment(moment, hit.photo.id),
@@ -46,8 +53,8 @@ export class ViewerFaces {
         faces.map((face, number) => this.line(hit, face, number, who[number], targets[number])),
         tags.filter(({ face }) => face === null).map(({ person }) => this.tagged(hit, person)),
       ),
-      link("tag", "Somebody else is here…", () => this.tag()),
-      this.details(hit.photo),
+      link("tag", "Somebody else is here…", () => this.tag(), true),
+      h("div", { class: "details" }, this.details(hit.photo), this.camera),
       this.advanced(who),
     );
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
@@ -65,7 +72,7 @@ export class ViewerFaces {
       {},
       person ? coverOf(person) : "",
       h("span", { class: "who" }, name),
-      h("span", { class: "acts" }, person && link(`untag-${person.id}`, `Not ${name}`, remove)),
+      h("span", { class: "acts" }, person && link(`untag-${person.id}`, `Not ${name}`, remove, true)),
     );
   }
 
@@ -113,7 +120,16 @@ export class ViewerFaces {
 
   details({ name, folder, width, height, bytes }) {
     const size = `${width} × ${height} · ${(bytes / 1e6).toLocaleString([], { maximumFractionDigits: 1 })} MB`;
-    return h("p", { class: "details" }, h("b", {}, name), h("span", {}, size), h("span", {}, folder));
+    return [h("b", {}, name), h("span", {}, size), h("span", {}, folder)];
+  }
+
+  // How and where a photo was taken, as its file tells.
+  async tell(photo) {
+    this.camera.replaceChildren();
+    if (photo.kind === "video") return;
+    const facts = await api.camera(photo.id).catch(() => null); // the file may be gone
+    if (facts && this.photo === photo)
+      this.camera.replaceChildren(...inWords(facts).map((text) => h("span", {}, text)));
   }
 
   // The figures behind the names, for those who want them.
@@ -138,11 +154,16 @@ export class ViewerFaces {
   }
 
   acts(hit, number, who) {
-    const say = (name, text, act) => link(`${name}-${number}`, text, act);
-    const find = say("find", "Find this person", () => {
-      this.close();
-      this.act.find(hit.photo, number, who?.saved);
-    });
+    const say = (name, text, act, writes = true) => link(`${name}-${number}`, text, act, writes);
+    const find = say(
+      "find",
+      "Find this person",
+      () => {
+        this.close();
+        this.act.find(hit.photo, number, who?.saved);
+      },
+      false,
+    );
     if (!who?.saved && !who?.match) return [find, say("name", "Who is this?", () => this.name(hit, number))];
     if (who.saved) {
       const isSaid = this.said.has(`${hit.photo.id}/${number}`);
@@ -155,14 +176,24 @@ export class ViewerFaces {
       ];
     }
     return [
-      say("more", "Use as example", () => {
-        this.close();
-        this.act.example(who.match, hit.photo, number);
-      }),
-      say("not", `Not ${who.name}`, () => {
-        this.act.reject(who.match, hit);
-        this.redraw();
-      }),
+      say(
+        "more",
+        "Use as example",
+        () => {
+          this.close();
+          this.act.example(who.match, hit.photo, number);
+        },
+        false,
+      ),
+      say(
+        "not",
+        `Not ${who.name}`,
+        () => {
+          this.act.reject(who.match, hit);
+          this.redraw();
+        },
+        false,
+      ),
     ];
   }
 

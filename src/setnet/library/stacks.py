@@ -1,0 +1,101 @@
+"""Copies and bursts: which photos of a list show the same moment."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from setnet.library.photos import LibraryPhoto, taken_number
+
+_BURST = 2.0  # seconds between two photos of a burst; most cameras write whole seconds
+
+
+class Moment(NamedTuple):
+    """What tells photos of one moment.
+
+    Photos with the same `content` are copies. Photos of the same `scene`, taken within seconds of each other,
+    are a burst; `taken` is None where the time is not known to the second.
+    """
+
+    content: Hashable
+    scene: Hashable
+    taken: float | None
+
+    @classmethod
+    def of(cls, photo: LibraryPhoto, people: Hashable) -> Moment:
+        """Return that of a photo; a scene has one folder and the same `people`, whoever or how many."""
+        return cls.of_row(
+            photo.id,
+            photo.stored_hash,
+            photo.stored_path,
+            taken_number(photo.taken),
+            photo.taken_from,
+            photo.start,
+            people,
+        )
+
+    @classmethod
+    def of_row(
+        cls,
+        photo: Hashable,
+        content: bytes,
+        path: bytes,
+        taken: float | None,
+        taken_from: str | None,
+        start: float | None,
+        people: Hashable,
+    ) -> Moment:
+        """Return that of a row of the database; shots of videos have neither copies nor bursts."""
+        if start is not None:
+            return cls(photo, photo, None)
+        # Files copied together have one time, and a name may have a day only.
+        is_day = taken_from == "name" and taken is not None and taken % 86_400 == 0
+        time = None if taken_from == "file" or is_day else taken
+        return cls(content, (path.rpartition(b"/")[0], people), time)
+
+
+def find_stacks(moments: Sequence[Moment]) -> list[list[int]]:
+    """Return the stacks of photos, by number and in the order of their first ones; most have one photo.
+
+    >>> at_the_lake = [Moment(content, "lake", taken) for content, taken in (("a", 5), ("b", 90), ("c", 6))]
+    >>> find_stacks([*at_the_lake, Moment("b", "elsewhere", None)])
+    [[0, 2], [1, 3]]
+    """
+    above = list(range(len(moments)))
+
+    def first_of(number: int) -> int:
+        while above[number] != number:
+            number = above[number]
+        return number
+
+    def join(one: int, other: int) -> None:
+        lower, upper = sorted((first_of(one), first_of(other)))
+        above[upper] = lower
+
+    contents: dict[Hashable, int] = {}
+    dated = list[tuple[float, int]]()
+    for number, (content, _, taken) in enumerate(moments):
+        if (copy := contents.setdefault(content, number)) != number:
+            join(copy, number)
+        if taken is not None:
+            dated.append((taken, number))
+    latest: dict[Hashable, tuple[float, int]] = {}
+    for taken, number in sorted(dated):
+        scene = moments[number].scene
+        if scene in latest and taken - latest[scene][0] <= _BURST:
+            join(latest[scene][1], number)
+        latest[scene] = taken, number
+    stacks: dict[int, list[int]] = {}
+    for number in range(len(moments)):
+        stacks.setdefault(first_of(number), []).append(number)
+    return list(stacks.values())
+
+
+def split_stack(photos: Sequence[LibraryPhoto]) -> tuple[tuple[LibraryPhoto, ...], tuple[LibraryPhoto, ...]]:
+    """Return the copies and the others that the first photo of a stack stands for."""
+    copies, others = list[LibraryPhoto](), list[LibraryPhoto]()
+    seen = {photos[0].stored_hash}
+    for photo in photos[1:]:
+        (copies if photo.stored_hash in seen else others).append(photo)
+        seen.add(photo.stored_hash)
+    return tuple(copies), tuple(others)
