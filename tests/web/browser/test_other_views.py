@@ -102,45 +102,48 @@ def test_a_token_that_only_reads_is_offered_nothing_that_changes(
         library.people.add_photos("Anna", [str(portraits["P001"])])
         library.searches.save(SavedSearch("Us", ("Anna",)))
     settings = WebSettings(token="a-token-for-everything", read_token="a-token-that-only-reads")
-    offered: dict[str | None, set[str]] = {}
     with server_here(tmp_path / "library", settings) as url:
-        for token in (settings.token, settings.read_token):
-            surface = new_page(url)
-            page = surface.page
-            found = offered[token] = set[str]()
-
-            def look() -> None:
-                names = page.evaluate(_OFFERED)
-                # Counts come a moment later.
-                found.update(re.sub(r"(?<=\D)\d+$", "", name) for name in names)  # noqa: B023 - called in this turn
-
-            page.goto(f"{url}/#token={token}")
-            expect(page.get_by_role("group", name="Us")).to_be_visible()
-            look()
-            page.get_by_role("group", name="Us").get_by_role("button", name="Us").first.click()
-            page.get_by_role("button", name="Select all").first.click()
-            look()
-            page.keyboard.press("Escape")
-            page.locator(".tile .open").first.click()
-            expect(page.locator("#viewer .side")).to_contain_text("Find this person")
-            look()
-            page.keyboard.press("Escape")
-            page.goto(f"{url}/#people")
-            page.locator(".group-tile:visible").first.wait_for()
-            look()
-            page.locator(".named-person").click()
-            page.get_by_role("tab", name="Example faces").click()
-            expect(page.locator(".examples .member")).to_have_count(1)
-            look()
-            page.goto(f"{url}/#index")
-            expect(page.locator(".folders .path")).to_have_count(1)
-            look()
-            surface.context.close()
-            assert surface.faults == []
-    everything, reading = offered.values()
+        everything, reading = (
+            _offered_to(new_page(url), token) for token in (settings.token, settings.read_token)
+        )
     changing = {name for name in everything if _CHANGES.match(name)}
     assert len(changing) > 15, everything
     assert reading == everything - changing
+
+
+def _offered_to(surface: Page, token: str | None) -> set[str]:
+    """Return what can be pressed and filled in on all views, by name."""
+    page, found = surface.page, set[str]()
+
+    def look() -> None:
+        names = page.evaluate(_OFFERED)
+        found.update(re.sub(r"(?<=\D)\d+$", "", name) for name in names)  # counts come a moment later
+
+    page.goto(f"{surface.url}/#token={token}")
+    searches = page.get_by_role("group", name="Us")
+    searches.wait_for()
+    look()
+    searches.get_by_role("button", name="Us").first.click()
+    page.get_by_role("button", name="Select all").first.click()
+    look()
+    page.keyboard.press("Escape")
+    page.locator(".tile .open").first.click()
+    expect(page.locator("#viewer .side")).to_contain_text("Find this person")
+    look()
+    page.keyboard.press("Escape")
+    page.goto(f"{surface.url}/#people")
+    page.locator(".group-tile:visible").first.wait_for()
+    look()
+    page.locator(".named-person").click()
+    page.get_by_role("tab", name="Example faces").click()
+    expect(page.locator(".examples .member")).to_have_count(1)
+    look()
+    page.goto(f"{surface.url}/#index")
+    expect(page.locator(".folders .path")).to_have_count(1)
+    look()
+    surface.context.close()
+    assert surface.faults == []
+    return found
 
 
 def test_empty_library_token_forgetting_and_signing_out(
