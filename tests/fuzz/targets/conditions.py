@@ -1,4 +1,4 @@
-"""Conditions on items, by the engine's `where` and by the words of the photo search; cursors of pages."""
+"""Conditions on items, by the engine's `where` and by the words of the photo search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from setnet import SetIndex
 from setnet.errors import SetNetError
 from setnet.library import Conditions
-from setnet.web.caches import Cursors, Place
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
 from tests.fuzz.target import Function, attempt
@@ -44,13 +43,10 @@ def target(folder: Path) -> Iterator[Function]:
 
         def run(data: bytes) -> None:
             choices = Choices(data)
-            match choices.below(4):
-                case 0:
-                    _parse_words(choices)
-                case 1:
-                    _parse_cursor(choices)
-                case _:
-                    _search(choices, index)
+            if choices.once_in(3):
+                _parse_words(choices)
+            else:
+                _search(choices, index)
 
         yield run
 
@@ -111,15 +107,3 @@ def _parse_words(choices: Choices) -> None:
         return mutated_bytes(choices, choices.pick(TEXTS), TEXTS).decode("utf-8", "surrogateescape")
 
     attempt(lambda: Conditions.parse(text(), text(), text(), text()).where())
-
-
-def _parse_cursor(choices: Choices) -> None:
-    cursors = Cursors()
-    cursor = mutated_bytes(choices, cursors.at(Place(50, 7), b"ab").encode()).decode(
-        "utf-8", "surrogateescape"
-    )
-
-    def place() -> None:
-        assert cursors.place_in(cursor, b"ab") == Place(50, 7)  # any other is refused
-
-    attempt(place)
