@@ -249,7 +249,8 @@ def quality(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def spread(times: Sequence[float]) -> str:
-    return f"{np.median(times) / 1000:.2g} / {np.percentile(times, 99) / 1000:.2g} s"
+    shares = [float(np.percentile(times, share)) / 1000 for share in (50, 99)]
+    return " / ".join(f"{value:.2f}" if value < 10 else f"{value:.0f}" for value in shares) + " s"
 
 
 def rows_of(run: dict[str, Any]) -> dict[str, str]:
@@ -296,13 +297,13 @@ def write_page(files: Sequence[Path]) -> None:
     every = [rows_of(run) for run in runs]
     names = list(dict.fromkeys(name for rows in every for name, value in rows.items() if value))
     kinds = [
-        f"{run['build']['budget']} bytes a photo" if run["build"]["budget"] else "vectors" for run in runs
+        f"{run['build']['photos']:,} photos, "
+        + (f"{size} bytes each" if (size := run["build"]["budget"]) else "vectors")
+        for run in runs
     ]
-    made = "Made by `python benchmarks/many.py`"
+    made = f"Made by `python benchmarks/many.py` on {runs[0]['alone']['machine']}"
     figures = {
-        "title": "Many photos",
-        "made_by": f"{made} on {runs[0]['build']['machine']}, beside other work: processor times compare.",
-        "remarks": [],
+        "title": "Many photos", "made_by": f"{made}, beside other work.", "remarks": [],
         "tables": [{
             "title": "Many photos", "columns": ["", *kinds],
             "rows": [[name, *(rows.get(name, "") for rows in every)] for name in names],
@@ -313,7 +314,7 @@ def write_page(files: Sequence[Path]) -> None:
     def scaled(what: str, amount: float, form: Callable[[float], str]) -> list[str]:
         return [what, form(amount), form(amount / photos * 1e9)]
 
-    gigabytes, hours, seconds = "{:,.0f} GB".format, lambda s: f"{s / 3600:.1f} h", "{:,.1f} s".format
+    gigabytes, seconds = "{:,.0f} GB".format, "{:,.0f} s".format
     billion = {
         "title": "A billion photos, on paper",
         "made_by": f"{made}; the column of a billion is the measured one times {1e9 / photos:g}.",
@@ -324,7 +325,7 @@ def write_page(files: Sequence[Path]) -> None:
             "rows": [
                 scaled("disk", build["bytes"] / 1e9, gigabytes),
                 scaled("codes that `exact` reads", build["budget"] * photos / 1e9, gigabytes),
-                scaled("adding, one core", build["adding"], hours),
+                scaled("adding, all cores together", build["adding"], lambda s: f"{s / 60:,.0f} minutes"),
                 scaled("`exact` for two or three people, all cores together", float(np.median(alone["exact"]["warm"]["cpu"])) / 1000, seconds),
             ],
         }],
