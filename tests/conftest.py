@@ -27,6 +27,19 @@ settings.register_profile(
 )
 settings.load_profile("same every time")
 
+# Fixtures that take seconds to make, and that few tests share.
+SLOW_TO_MAKE = {"filmed", "server"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests that share a fixture that is slow to make run in one process."""
+    for item in items:
+        shared = SLOW_TO_MAKE.intersection(getattr(item, "fixturenames", ()))
+        if shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(min(shared)))
+
+
 # Who is in which photo, from left to right; names sort in this order.
 ALBUM = {
     "2016/pair.jpg": ("P001", "P003"),
