@@ -6,10 +6,12 @@ The same examples in every run, and no clock that could fail a slow machine.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +29,27 @@ settings.register_profile(
 )
 settings.load_profile("same every time")
 
-# Fixtures that take seconds to make, and that few tests share.
-SLOW_TO_MAKE = {"filmed", "server"}
+
+@cache
+def _group(file: str) -> str:
+    """Return the name that a test file gives to `xdist_group`, else its own."""
+    found = re.search(r'xdist_group\("([\w-]+)"\)', Path(file).read_text(encoding="utf-8"))
+    return file if found is None else found[1]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests that share a fixture that is slow to make run in one process."""
-    for item in items:
-        shared = SLOW_TO_MAKE.intersection(getattr(item, "fixturenames", ()))
-        if shared and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(min(shared)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests of a file, and of all files of a group, in one process: it makes once what they share.
+
+    pytest-xdist's own groups are without effect in pytest 9.2, which does not let it rename tests any more.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(str(config.rootpath / nodeid.partition("::")[0]))
+
+    return ByGroup(config, log)
 
 
 # Who is in which photo, from left to right; names sort in this order.

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import answered, called
 from tests.support.immich_database import ImmichDatabase, uuid_of
+
+pytestmark = pytest.mark.xdist_group("postgres")
 
 
 def test_from_a_database_to_links(uri: str, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from setnet.library import Example, Library
 from tests.support.command_line import answered, called
 from tests.support.sets_world import fill_table, sets_world
 
+pytestmark = pytest.mark.xdist_group("postgres")
+
 WORLD = sets_world(30)
 
 

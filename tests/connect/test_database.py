@@ -12,6 +12,8 @@ from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from tests.support.postgres_server import CAREFUL, PostgresServer
 from tests.support.sets_world import fill_table, sets_world
 
+pytestmark = pytest.mark.xdist_group("postgres")
+
 
 @pytest.mark.parametrize(
     ("uri", "shown"),

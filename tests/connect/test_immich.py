@@ -15,6 +15,8 @@ from setnet.library import Conditions
 from tests.support.immich_database import OWNER, READER, ImmichDatabase, uuid_of
 from tests.support.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.xdist_group("postgres")
+
 
 @pytest.fixture(params=[False, True], ids=["personId", "personGroupId"])
 def immich(server: PostgresServer, request: pytest.FixtureRequest) -> ImmichDatabase:

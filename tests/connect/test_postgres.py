@@ -16,6 +16,8 @@ from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from tests.support.postgres_server import PostgresServer
 from tests.support.sets_world import fill_table, sets_world
 
+pytestmark = pytest.mark.xdist_group("postgres")
+
 WORLD = sets_world()
 QUERY = WORLD.people[WORLD.together]
 
