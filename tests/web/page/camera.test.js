@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inWords } from "../../../src/setnet/web/static/js/viewer/camera.js";
+import { fileSize, inWords } from "../../../src/setnet/web/static/js/viewer/camera.js";
 
 const none = {
   camera: null,
@@ -22,4 +22,8 @@ test("a camera's settings are written as photographers do, and what is not known
   assert.deepEqual(inWords({ ...none, lens: "50mm", exposure: 2 }), ["50mm", "2 s"]);
   assert.deepEqual(inWords({ ...none, latitude: -33.5, longitude: 0 }), ["33.50000° S, 0.00000° E"]);
   assert.deepEqual(inWords(none), []);
+});
+
+test("a small file is not said to be empty", () => {
+  assert.deepEqual([fileSize(45_100), fileSize(3_240_000)], ["46 kB", "3.2 MB"]);
 });

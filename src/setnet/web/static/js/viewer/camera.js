@@ -1,7 +1,9 @@
-// Camera, settings and place of a photo in words.
+// File, camera, settings and place of a photo in words.
 
 const short = (number) => number.toLocaleString("en", { maximumFractionDigits: 1, useGrouping: false });
 const place = (degrees, sides) => `${Math.abs(degrees).toFixed(5)}° ${sides[degrees < 0 ? 1 : 0]}`;
+
+export const fileSize = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${short(bytes / 1e6)} MB`);
 
 /** @param {import("../api.js").Schemas["Camera"]} facts */
 export function inWords({ camera, lens, exposure, aperture, iso, focal_length, latitude, longitude }) {

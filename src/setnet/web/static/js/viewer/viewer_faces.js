@@ -7,7 +7,7 @@ import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
 import { confirmFace, rejectFace } from "../search/labels.js";
-import { inWords } from "./camera.js";
+import { fileSize, inWords } from "./camera.js";
 
 // Who the faces of a photo are: matches of the query first, then whom the library knows.
 export function identified(hit, known, savedOf) {
@@ -119,7 +119,7 @@ export class ViewerFaces {
   }
 
   details({ name, folder, width, height, bytes }) {
-    const size = `${width} × ${height} · ${(bytes / 1e6).toLocaleString([], { maximumFractionDigits: 1 })} MB`;
+    const size = `${width} × ${height} · ${fileSize(bytes)}`;
     return [h("b", {}, name), h("span", {}, size), h("span", {}, folder)];
   }
 
