@@ -45,11 +45,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByGroup(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _group(str(config.rootpath / nodeid.partition("::")[0]))
-
-    return ByGroup(config, log)
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = lambda nodeid: _group(str(config.rootpath / nodeid.partition("::")[0]))
+    return scheduler
 
 
 # Who is in which photo, from left to right; names sort in this order.
