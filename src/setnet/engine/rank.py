@@ -694,7 +694,7 @@ def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
 def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.bool_]:
     """Return which lanes hold living items that the conditions on attributes, if any, leave open."""
     is_open = np.ones(table.lanes, bool)
-    for s, (rows, mask) in enumerate(zip(table.lane_rows, allowed or [], strict=False)):
-        is_open[table.start[s] : table.start[s + 1]] = mask.take(rows, mode="wrap") if len(mask) else False
+    for start, rows, mask in zip(table.start, table.lane_rows, allowed or [], strict=False):
+        backend.kernels.open_lanes(mask, rows, is_open[start : start + len(rows)])
     is_open[table.excluded] = False
     return is_open

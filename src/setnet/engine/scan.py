@@ -66,7 +66,7 @@ class Scan:
         self.bounds = _buffer(len(queries), self.table.lanes)
         self._is_budget = bool(snapshot.shape.bytes_per_item)
         self._fine: set[int] = set()  # queries whose bounds are tight already
-        self._highest: Bounds | None = None  # below zero for all that conditions close, where they do
+        self._is_open: NDArray[np.bool_] | None = None  # the lanes that conditions leave open, where they do
         counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
             for segment, rows in zip(snapshot.segments, self.table.lane_rows, strict=True)
@@ -77,7 +77,10 @@ class Scan:
 
     def _leave_open(self, is_open: NDArray[np.bool_]) -> None:
         """Close all lanes but these."""
-        self._highest = np.float32(3e38) * is_open - np.float32(1.0)  # `np.where` takes twenty times as long
+        self._is_open = is_open
+        if np.count_nonzero(is_open) >= SCATTERED * len(is_open):
+            return  # so many blocks are open, or more
+        self.bounds[:] = -1.0  # blocks that are not read
         for s, (first, end) in enumerate(pairwise(self.table.start.tolist())):
             if len(self._blocks[s]):
                 lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)
@@ -95,17 +98,16 @@ class Scan:
         self._bound(kind, self.queries, self.bounds, self._blocks)
         self._close()
 
-    def _close(self, lanes: NDArray[np.int64] | None = None) -> None:
-        """Open lanes of segments without codes; close those that are not open, of all lanes or of some."""
+    def _close(self) -> None:
+        """Open lanes of segments without codes; close those that are not open."""
         for s, segment in enumerate(self.snapshot.segments):
             if not self._has_codes(segment):  # a small one: every row deserves the second look
                 self.bounds[:, self.table.start[s] : self.table.start[s + 1]] = np.inf
-        if self._highest is None:
+        if self._is_open is None:
             self.bounds[:, self.table.excluded] = -1.0
-        elif lanes is None:
-            np.minimum(self.bounds, self._highest, out=self.bounds)
         else:
-            self.bounds[:, lanes] = np.minimum(self.bounds[:, lanes], self._highest[lanes])
+            for bounds in self.bounds:
+                backend.kernels.close_lanes(bounds, self._is_open)
 
     def _bound(
         self,
@@ -183,8 +185,10 @@ class Scan:
     def _is_crowded(self, lanes: NDArray[np.int64], k: int, floor: Floor, blocks: list[Blocks]) -> bool:
         """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
         self._bound("coarse", self.queries, self.bounds, blocks)
-        self._close(lanes)
+        self.bounds[0, self.table.excluded] = -1.0
         bounds = self.bounds[0, lanes]
+        if self._is_open is not None:
+            bounds[~self._is_open[lanes]] = -1.0
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
         best = np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]
         best = np.sort(lanes[best[bounds[best] >= 0]])  # fewer lanes may be open
@@ -277,18 +281,20 @@ class QueryCodes:
 
     @classmethod
     def against_elements(cls, query: Query, bits: int) -> QueryCodes:
-        """Quantise a query against codes of five or nine bits, each with norms of its own.
+        """Quantise a query against codes of five or nine bits, or eight of the nine, with norms of their own.
 
         For a stored x = scale c + r and a query q = step k + d: q.x = scale step k.c + d.scale c + q.r, which
         exceeds its first term by |d| |scale c| + |q| |r| at most. A little more of |d| covers the rounding of
         float32. A code stands for the middle of its cell: that is taken off as a whole, as far as possible
-        from the integer sum.
+        from the integer sum. The ninth bit, if it is not read, is half a unit to either side.
         """
-        unit, middle = (16.0, 15.5) if bits == 5 else (1.0, 255.5)
+        unit, middle = {5: (16.0, 15.5), 8: (2.0, 127.5), 9: (1.0, 255.5)}[bits]
         codes, step, length, lost = _levels(query.wanted, 127, PANEL)
         total = codes.sum(axis=1, dtype=np.float64) * middle
         start = np.floor(total)
         slack = step * unit * (start - total)
+        if bits == 8:
+            slack += step * 0.5 * (1 + 1e-6) * np.abs(codes).sum(axis=1, dtype=np.float64)
         return cls.of(query, codes, step * unit, slack, -start, length * (1 + 1e-6), lost + 1e-6 * length)
 
     @classmethod
@@ -409,7 +415,7 @@ class CodedQueries:
             self._bits = min(8, sets.bits)
             coded = [QueryCodes.against_sets(q, self._bits, snapshot.set_norms()) for q in queries]
         else:
-            self._bits = 5 if kind == "coarse" else 9
+            self._bits = 5 if kind == "coarse" else backend.fine_bits()
             coded = [QueryCodes.against_elements(query, self._bits) for query in queries]
         self._codes = np.concatenate([one.codes for one in coded])
         self._start = np.concatenate([one.start for one in coded])

@@ -35,12 +35,12 @@ class Kind(IntEnum):
 class Scan(IntEnum):
     """Which of the scans."""
 
-    BYTES, HALVES, FIVE, NINE, LEAST, BIT_ROWS = range(6)
+    BYTES, HALVES, FIVE, NINE, EIGHT, LEAST, BIT_ROWS = range(7)
 
     @property
     def bits(self) -> int:
         """How `reference.scan` calls it."""
-        return (8, 4, 5, 9, 5, 1)[self]
+        return (8, 4, 5, 9, 8, 5, 1)[self]
 
     @property
     def in_panels(self) -> bool:
@@ -133,7 +133,7 @@ class _Stored:
         if which.in_panels:
             panels = -(-dim // lanes.PANEL)
             codes, norms = bytes_of(rows, panels * 5, lanes.LANES, 4), upper_halves(rows, 3, lanes.LANES)
-            if which == Scan.NINE:
+            if which in (Scan.NINE, Scan.EIGHT):
                 nothing = bytes_of(rows, panels * 4, lanes.LANES, 4)
                 no_norms = upper_halves(rows, lanes.LANES)
             return cls(codes, norms, nothing, no_norms, *place)

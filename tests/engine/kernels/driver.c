@@ -61,8 +61,9 @@ static int64_t doubles_off(const double *found, const double *expected, int64_t 
 static int64_t scan_off(const Case *c) {
   const int64_t *meta = c->array[0], rows = meta[1];
   const float *terms = c->array[8], *logistic = c->array[11];
-  const scan_function scans[] = {kernels->scan8, kernels->scan4, kernels->scan5,     kernels->scan9,
-                                 kernels->least5, kernels->scan1_rows};
+  const scan_function scans[] = {kernels->scan8,  kernels->scan4,  kernels->scan5,     kernels->scan9,
+                                 kernels->upper8, kernels->least5, kernels->scan1_rows};
+  if (!scans[meta[0]]) return 0; /* this level reads all nine bits */
   Codes codes = {c->array[1], c->array[3], c->array[2], c->array[4], c->bytes[5] ? c->array[5] : NULL,
                  meta[3],     meta[4],     meta[2]};
   Query query = {rows,         c->array[6],      c->bytes[6] / rows, c->array[7],      terms,

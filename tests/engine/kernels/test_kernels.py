@@ -74,7 +74,7 @@ def test_scan_of_elements(level: str, size: int, dim: int, matching: Matching) -
     truth = shares.sum(axis=1)
 
     bounds = []
-    for bits in (5, 9):
+    for bits in (5, backend.fine_bits()):
         q = QueryCodes.against_elements(query, bits)
         stored = (codes, norms, fine, fine_norms, layout.row_start, layout.first_wide, codes.shape[1])
         asked = (q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64))
@@ -260,6 +260,22 @@ def test_collect(level: str) -> None:
         assert n == reference.collect(bounds, low, expected)
         np.testing.assert_array_equal(out[:n], expected[:n])
     assert backend.kernels.collect(bounds, 0.0, np.empty(3, np.int64)) == 1003
+
+
+@compiled
+def test_lanes_are_opened_and_closed_by_the_rows_they_hold() -> None:
+    rng = np.random.default_rng(0)
+    mask, rows = rng.random(40) < 0.5, rng.integers(-1, 40, 1003).astype(np.int32)
+    is_open = np.empty((2, 1003), bool)
+    bounds = np.tile(rng.random(1003).astype(np.float32), (2, 1))
+    for kernels, lanes_open, own in zip((reference, backend.kernels), is_open, bounds, strict=True):
+        kernels.open_lanes(mask, rows, lanes_open)
+        kernels.close_lanes(own, lanes_open)
+    np.testing.assert_array_equal(is_open[1], is_open[0])
+    np.testing.assert_array_equal(bounds[1], bounds[0])
+    assert ((bounds[0] < 0) == ~(mask[rows] & (rows >= 0))).all()
+    with pytest.raises(ValueError, match="outside the mask"):
+        backend.kernels.open_lanes(mask[:20], rows, is_open[0])
 
 
 UNBUILT = """

@@ -125,13 +125,13 @@ def scan(
 ) -> None:  # fmt: skip
     """Write the bounds of all lanes of blocks, each query's in its row.
 
-    ``fine`` and ``fine_norms`` are read at nine bits only. ``owner`` is the query of each row of codes;
+    ``fine`` and ``fine_norms`` are read at nine bits, or at the upper eight of them: 8 with ``fine``. ``owner`` is the query of each row of codes;
     query i's bounds begin at i * apart + offset, in the order of blocks. A ``first_wide`` of -1 says that
     one-bit codes lie row by row, 16 items to a block. With ``least``, by how much the least similar
     element of a lane reaches the ``LEAST`` of whatever row of the query it reaches by most is written
     instead.
     """
-    queries = int(owner.max()) + 1
+    queries, in_panels = int(owner.max()) + 1, bits in (5, 9) or (bits == 8 and len(fine) > 0)
     out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
     belongs = (owner[:, None] == np.arange(queries)) * terms[WEIGHT][:, None]
     for block in blocks.tolist():
@@ -145,17 +145,18 @@ def scan(
             ).T
             continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
-        if bits in (5, 9):
-            sums = _levels(codes[rows], fine[rows] if bits == 9 else None) @ query.T.astype(np.int64) + start
+        if in_panels:
+            levels = _levels(codes[rows], fine[rows] if bits > 5 else None) >> int(bits == 8)
+            sums = levels @ query.T.astype(np.int64) + start
         else:
             raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
             if bits == 4:
                 raw = np.concatenate([raw & 15, raw >> 4], axis=3)
             sums = raw.reshape(raw.shape[0], LANES, -1) @ query.T.astype(np.int64) + start
         similarity = terms[STEP] * sums.astype(np.float32) + terms[SLACK]
-        if bits in (5, 9):
+        if in_panels:
             norms = from_upper(scales[rows])
-            residual = from_upper(fine_norms[rows]) if bits == 9 else norms[:, RESIDUAL]
+            residual = from_upper(fine_norms[rows]) if bits > 5 else norms[:, RESIDUAL]
             similarity = norms[:, SCALE, :, None] * similarity + terms[LENGTH] * residual[..., None]
             similarity += terms[LOST] * norms[:, NORM, :, None]
         else:
@@ -336,6 +337,17 @@ def set_similarities(
     else:
         rows = codec.decode_levels(codes[items], dim, bits) * scales[items, None].astype(np.float64)
     out[:] = rows @ query[:count, :dim].T
+
+
+def open_lanes(mask: NDArray[np.bool_], rows: NDArray[np.int32], is_open: NDArray[np.bool_]) -> None:
+    """Write which lanes hold rows that a mask leaves open; lanes without a row are those below zero."""
+    is_open[:] = False
+    is_open[rows >= 0] = mask[rows[rows >= 0]]
+
+
+def close_lanes(bounds: NDArray[np.float32], is_open: NDArray[np.bool_]) -> None:
+    """Put the bounds of closed lanes below zero."""
+    bounds[~is_open] = -1.0
 
 
 def collect(bounds: NDArray[np.float32], low: float, out: NDArray[np.int64]) -> int:

@@ -98,6 +98,7 @@ typedef struct ListKernels ListKernels; /* see lists.h */
 typedef struct {
   const char *name;
   scan_function scan8, scan4, scan5, scan9; /* bytes, halves of bytes, five and nine bits */
+  scan_function upper8;                     /* the upper eight of nine bits; 0 where nine are as fast */
   scan_function scan1_rows;                 /* bits row by row */
   scan_function least5;                     /* five bits: whether all elements may be matched */
   collect_function collect;

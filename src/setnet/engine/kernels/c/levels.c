@@ -11,19 +11,19 @@
 #endif
 
 const Kernels LEVELS[] = {
-    {"portable", scan8_portable, scan4_portable, scan5_portable, scan9_portable, scan1_rows_portable,
+    {"portable", scan8_portable, scan4_portable, scan5_portable, scan9_portable, upper8_portable, scan1_rows_portable,
      least5_portable, collect_portable, &lists_portable},
 #if HAVE_X86
-    {"avx2", scan8_avx2, scan4_avx2, scan5_avx2, scan9_avx2, scan1_rows_avx2, least5_avx2, collect_avx2,
+    {"avx2", scan8_avx2, scan4_avx2, scan5_avx2, scan9_avx2, 0, scan1_rows_avx2, least5_avx2, collect_avx2,
      &lists_avx2},
     /* registers of 512 bits look up single bits no faster */
-    {"avx512", scan8_avx512, scan4_avx512, scan5_avx512, scan9_avx512, scan1_rows_avx2, least5_avx512,
-     collect_avx512, &lists_avx512},
+    {"avx512", scan8_avx512, scan4_avx512, scan5_avx512, scan9_avx2, upper8_avx512, scan1_rows_avx2,
+     least5_avx512, collect_avx512, &lists_avx512},
 #elif HAVE_NEON
-    {"neon", scan8_neon, scan4_neon, scan5_neon, scan9_neon, scan1_rows_neon, least5_neon, collect_neon,
+    {"neon", scan8_neon, scan4_neon, scan5_neon, scan9_neon, 0, scan1_rows_neon, least5_neon, collect_neon,
      &lists_portable},
 #if HAVE_NEON_DOT
-    {"neon_dot", scan8_neon_dot, scan4_neon_dot, scan5_neon_dot, scan9_neon_dot, scan1_rows_neon,
+    {"neon_dot", scan8_neon_dot, scan4_neon_dot, scan5_neon_dot, scan9_neon_dot, 0, scan1_rows_neon,
      least5_neon_dot, collect_neon, &lists_portable},
 #endif
 #endif

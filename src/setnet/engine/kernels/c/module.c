@@ -12,9 +12,10 @@
 
 enum { STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST, TERMS }; /* of each row of a query */
 
-/* The scan of codes of so many bits; 0 where there is none. */
-static scan_function scan_of(int bits, int by_row, int least) {
+/* The scan of codes of so many bits, or of the upper ones of nine; 0 where there is none. */
+static scan_function scan_of(int bits, int by_row, int upper, int least) {
   if (least) return bits == 5 ? kernels->least5 : 0;
+  if (upper) return kernels->upper8;
   switch (bits) {
     case 1: return by_row ? kernels->scan1_rows : 0;
     case 4: return kernels->scan4;
@@ -42,9 +43,10 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   Query q = {rows, qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, term + STEP * rows, term + SLACK * rows,
              term + SHIFT * rows, term + WEIGHT * rows, term + LENGTH * rows, term + LOST * rows, term + LEAST * rows,
              owner.buf, (float)w, (float)threshold, (float)inflate};
-  const scan_function scan = scan_of(bits, by_row, least);
+  const int upper = bits == 8 && fine.len;
+  const scan_function scan = scan_of(bits, by_row, upper, least);
   int fits = scan && owner.len / 8 == rows && terms.len / 4 == TERMS * rows && offset >= 0 &&
-             (bits != 9 || fine.len / 4 == codes.len / 5);
+             ((bits != 9 && !upper) || fine.len / 4 == codes.len / 5);
   for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
   for (int64_t i = 0; fits && i < n; i++) {
     const int64_t last = by_row && (block[i] + 1) * LANES > c.items ? c.items : (block[i] + 1) * LANES;
@@ -250,6 +252,37 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   return PyLong_FromLongLong(found);
 }
 
+static PyObject *py_open_lanes(PyObject *self, PyObject *args) {
+  Py_buffer mask, rows, is_open;
+  if (!PyArg_ParseTuple(args, "y*y*w*", &mask, &rows, &is_open)) return NULL;
+  const int32_t *row = rows.buf;
+  const uint8_t *masked = mask.buf;
+  uint8_t *open = is_open.buf;
+  int64_t n = rows.len / 4, fits = is_open.len >= n;
+  for (int64_t i = 0; fits && i < n; i++) {
+    fits = row[i] < mask.len;
+    open[i] = fits && row[i] >= 0 && masked[row[i]];
+  }
+  if (!fits) PyErr_SetString(PyExc_ValueError, "open_lanes: a row outside the mask");
+  PyBuffer_Release(&mask), PyBuffer_Release(&rows), PyBuffer_Release(&is_open);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+VECTOR_CLONES static void close_lanes(float *bounds, const uint8_t *is_open, int64_t n) {
+  for (int64_t i = 0; i < n; i++) bounds[i] = is_open[i] ? bounds[i] : -1.0f;
+}
+
+static PyObject *py_close_lanes(PyObject *self, PyObject *args) {
+  Py_buffer bounds, is_open;
+  if (!PyArg_ParseTuple(args, "w*y*", &bounds, &is_open)) return NULL;
+  if (is_open.len != bounds.len / 4) PyErr_SetString(PyExc_ValueError, "close_lanes: as many lanes as bounds are needed");
+  else close_lanes(bounds.buf, is_open.buf, is_open.len);
+  PyBuffer_Release(&bounds), PyBuffer_Release(&is_open);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_search_lists(PyObject *self, PyObject *args) {
   Py_buffer centres, half_squares, start, codes, factors, list_items, offsets, rows, row_factors, is_open;
   Py_buffer query, middle, step, least, first_row, shift, items, scores, read;
@@ -420,6 +453,8 @@ static PyMethodDef METHODS[] = {
     {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
     {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
     {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
+    {"open_lanes", py_open_lanes, METH_VARARGS, "Which lanes hold rows that a mask leaves open."},
+    {"close_lanes", py_close_lanes, METH_VARARGS, "Put the bounds of closed lanes below zero."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"scan_budget", py_scan_budget, METH_VARARGS, "The same from budget codes."},
     {"search_lists", py_search_lists, METH_VARARGS, "Items with the most promising elements, by inverted lists."},

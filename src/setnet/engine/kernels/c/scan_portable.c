@@ -2,6 +2,8 @@
  * Here in portable C; the same for each instruction set beside it. */
 #include "scan.h"
 
+enum { UPPER8 = 98 }; /* the upper eight of nine bits, beside numbers of bits */
+
 typedef void (*row_function)(const Codes *, int64_t, const int8_t *, int32_t *);
 
 static void row8_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
@@ -42,10 +44,22 @@ static void row9_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *s
   for (int64_t g = 0; g < lines; g++) add_halves(c->fine + (r * lines + g) * LINE, q + g * 8, sum);
 }
 
+static void row_upper8_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
+  const uint8_t *line = c->codes + r * c->groups * LINE, *fine = c->fine + r * (c->groups / 5 * 4) * LINE;
+  for (int64_t panel = 0; panel < c->groups / 5; panel++, line += 5 * LINE, fine += 4 * LINE, q += PANEL)
+    for (int g = 0; g < 8; g++)
+      for (int i = 0; i < LINE; i++) {
+        const int half = g % 2 * 4, fifth = line[i] >> (4 + g) % 8 & 1;
+        const int code = fifth << 7 | (line[(1 + g / 2) * LINE + i] >> half & 15) << 3 | (fine[g / 2 * LINE + i] >> half & 15) >> 1;
+        sum[i / 4] += code * q[g * 4 + i % 4];
+      }
+}
+
 /* Similarities, or their upper bounds, of row r's lanes to query row p. */
 static void similarities(const Codes *c, const Query *q, int64_t r, int64_t p, int bits, float *s) {
-  const row_function row = bits == 8 ? row8_portable : bits == 4 ? row4_portable : bits == 5 ? row5_portable : row9_portable;
-  const uint16_t *residual = bits == 9 ? c->fine_norms + r * LANES : norms_of(c, r, RESIDUAL);
+  const row_function row = bits == 8 ? row8_portable : bits == 4 ? row4_portable : bits == 5 ? row5_portable
+                           : bits == UPPER8 ? row_upper8_portable : row9_portable;
+  const uint16_t *residual = bits == 9 || bits == UPPER8 ? c->fine_norms + r * LANES : norms_of(c, r, RESIDUAL);
   int32_t sum[LANES];
   for (int lane = 0; lane < LANES; lane++) sum[lane] = q->start[p];
   row(c, r, q->codes + p * q->stride, sum);
@@ -94,6 +108,7 @@ SCAN(scan8_portable) { scan_portable(ARGS, 8); }
 SCAN(scan4_portable) { scan_portable(ARGS, 4); }
 SCAN(scan5_portable) { scan_portable(ARGS, 5); }
 SCAN(scan9_portable) { scan_portable(ARGS, 9); }
+SCAN(upper8_portable) { scan_portable(ARGS, UPPER8); }
 
 SCAN(least5_portable) {
   for (int64_t b = 0; b < n; b++)

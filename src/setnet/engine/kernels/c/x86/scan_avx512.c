@@ -99,25 +99,50 @@ AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
   for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
+/* the same for the upper eight of nine bits, put together into bytes: half the products of both parts */
+AVX512 void eights_avx512(const uint8_t *row, const uint8_t *fine, int64_t groups, const int8_t *code, int64_t stride,
+                          int count, __m512i *sum) {
+  const __m512i fifth = _mm512_set1_epi8((char)128), four = _mm512_set1_epi8(120), three = _mm512_set1_epi8(7);
+  __m512i odd[ROWS];
+  for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, fine += 4 * LINE, code += PANEL) {
+    const __m512i bits = _mm512_loadu_si512(row);
+    _mm_prefetch((const char *)(row + PREFETCH), _MM_HINT_T0);
+    for (int k = 0; k < 4; k++) {
+      const __m512i x = _mm512_loadu_si512(row + (1 + k) * LINE), y = _mm512_loadu_si512(fine + k * LINE);
+      _mm_prefetch((const char *)(row + (1 + k) * LINE + PREFETCH), _MM_HINT_T0);
+      _mm_prefetch((const char *)(fine + k * LINE + PREFETCH), _MM_HINT_T0);
+      const int up = (k < 2 ? 3 : 11) - 2 * k; /* from where the fifth bit of the first four dimensions is to the top */
+      __m512i a = _mm512_and_si512(_mm512_srli_epi16(y, 1), three);
+      __m512i b = _mm512_and_si512(_mm512_srli_epi16(y, 5), three);
+      a = _mm512_ternarylogic_epi32(_mm512_slli_epi16(x, 3), four, a, 0xea);
+      b = _mm512_ternarylogic_epi32(_mm512_srli_epi16(x, 1), four, b, 0xea);
+      a = _mm512_ternarylogic_epi32(_mm512_slli_epi16(bits, up), fifth, a, 0xea);
+      b = _mm512_ternarylogic_epi32(_mm512_slli_epi16(bits, up - 1), fifth, b, 0xea);
+      for (int i = 0; i < count; i++) {
+        sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + k * 8));
+        odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + k * 8 + 4));
+      }
+    }
+  }
+  for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
 AVX512 __m512 upper_halves512(const uint16_t *stored) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)stored)), 16));
 }
 
-/* similarities, or their upper bounds, of row r's lanes to `count` (1..ROWS) query rows; bits is 8, 4, 5 or 9 */
+/* similarities, or their upper bounds, of row r's lanes to `count` (1..ROWS) query rows; bits is 8, 4, 5 or 9, of which
+ * the upper eight are read */
 AVX512 void similarities512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, int bits, __m512 *s) {
   const uint8_t *row = c->codes + r * c->groups * LINE;
   const int8_t *code = q->codes + p * q->stride;
   __m512i sum[ROWS];
-  for (int i = 0; i < count; i++) sum[i] = bits == 9 ? _mm512_setzero_si512() : _mm512_set1_epi32(q->start[p + i]);
+  for (int i = 0; i < count; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
   if (bits == 8) bytes_avx512(row, c->groups, code, q->stride, count, sum);
   if (bits == 4) nibbles_avx512(row, c->groups, code, q->stride, count, sum);
-  if (bits == 5 || bits == 9) fives_avx512(row, c->groups, code, q->stride, count, sum);
-  if (bits == 9) {
-    const int64_t lines = c->groups / 5 * 4;
-    for (int i = 0; i < count; i++)
-      sum[i] = _mm512_add_epi32(_mm512_slli_epi32(sum[i], 4), _mm512_set1_epi32(q->start[p + i]));
-    nibbles_avx512(c->fine + r * lines * LINE, lines, code, q->stride, count, sum);
-  }
+  if (bits == 5) fives_avx512(row, c->groups, code, q->stride, count, sum);
+  if (bits == 9) eights_avx512(row, c->fine + r * (c->groups / 5 * 4) * LINE, c->groups, code, q->stride, count, sum);
   const int is_exact = bits == 8 || bits == 4;
   const __m512 scale = is_exact ? _mm512_loadu_ps(scales_of(c, r)) : upper_halves512(norms_of(c, r, SCALE));
   __m512 residual, norm;
@@ -195,7 +220,7 @@ AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, i
 AVX512_ENTRY SCAN(scan8_avx512) { scan_avx512(ARGS, 8); }
 AVX512_ENTRY SCAN(scan4_avx512) { scan_avx512(ARGS, 4); }
 AVX512_ENTRY SCAN(scan5_avx512) { scan_avx512(ARGS, 5); }
-AVX512_ENTRY SCAN(scan9_avx512) { scan_avx512(ARGS, 9); }
+AVX512_ENTRY SCAN(upper8_avx512) { scan_avx512(ARGS, 9); }
 
 AVX512_ENTRY COLLECT(collect_avx512) {
   const __m512 floor = _mm512_set1_ps(low);
