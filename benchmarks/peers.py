@@ -378,7 +378,8 @@ class Bench:
                 note = f"failed: {str(error).splitlines()[0]:.120}"
             took = f"ready after {time.perf_counter() - began:.0f} s"
             self.add(Row(kind, world.kind, "", who, "", note=note or took))
-        watch = Stopwatch(sets.elements.size, 0)
+        clock = time.process_time if self.args.processor_time else time.perf_counter
+        watch = Stopwatch(sets.elements.size, 0, clock)
         for size in (1, 2, 3) if kind == "faces" else (WORDS,):
             for present in (True, False) if world.kind != "random" else (False,):
                 label = f"Q={size}, {'there' if present else 'absent'}"
@@ -437,11 +438,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=("faces", "tokens"), default=("faces", "tokens"))
     parser.add_argument("--who", nargs="*", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "setnet-worlds")
+    parser.add_argument(
+        "--processor-time", action="store_true", help="of all threads, for a machine that does other work too"
+    )
     parser.add_argument("--json", type=Path, help="write all rows to this file")
     parser.add_argument("--write", type=Path, help="write the table to this page, as a section of its own")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    made_by = f"Written by `python {' '.join(sys.argv)}` on {machine(*versions(args.who))}."
+    made_by = (
+        f"Written by `python {' '.join(sys.argv)}` on {machine(*versions(args.who))}. One thread, cold caches, "
+        f"medians of {'processor' if args.processor_time else 'wall'} time."
+    )
     print(f"{made_by}\n\n{HEAD}")
     bench = Bench(args)
     for kind in args.worlds:
