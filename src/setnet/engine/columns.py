@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.conditions import Condition, Value, checked_value
+from setnet.engine.kernels import backend
 from setnet.engine.settings import is_unicode
 from setnet.errors import InvalidInputError
 
@@ -60,16 +61,16 @@ class Column:
 
     def rows_where(self, conditions: Iterable[Condition]) -> NDArray[np.bool_]:
         """Return which rows have a value that satisfies all conditions."""
-        is_met = np.ones(len(self) + 1, bool)
-        is_met[-1] = False  # of rows without a value
+        is_met = np.ones(len(self), bool)
         for condition in conditions:
-            meets = np.zeros(len(self) + 1, bool)
+            meets = np.zeros(len(self), bool)
             for value in condition.values:
                 for part in self._ranges(condition.operator, value):
                     meets[part] = True
             is_met &= meets
-        # three times as fast as an index of 32 bits; -1 is the last one too
-        return is_met.take(self.numbers, mode="wrap")
+        found = np.empty(len(self.numbers), bool)
+        backend.kernels.take_mask(is_met, self.numbers, found)
+        return found
 
     def _ranges(self, operator: str, value: Value) -> list[slice]:
         """Return the numbers of the values that a comparison with one value allows, of that value's kind."""

@@ -20,7 +20,7 @@ from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
 from setnet.engine.scan import Allowed, Scan, best_first
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import LaneTable, Snapshot
+from setnet.engine.snapshot import Snapshot
 from setnet.errors import InvalidInputError, StorageError
 
 Rows = list[tuple[int, NDArray[np.int64]]]  # (segment, its rows)
@@ -595,10 +595,10 @@ class _Ranking:
         self._k, self._only = queries[0].k, queries[0].only and not by_sets
         self._least = [-1.0 if by_sets else query.least_score(query.at_least) for query in queries]
         self._tops = [TopK(self._k, low, self._score(i, [])) for i, low in enumerate(self._least)]
-        self._lanes = open_lanes(table, allowed) if allowed is not None else None
+        self._lanes = table.open_lanes(allowed) if allowed is not None else None
         self._first = table.lanes_of(_sure_rows(snapshot, queries[0]))
         if len(self._first):
-            self._first = self._first[open_lanes(table, allowed)[self._first]]
+            self._first = self._first[table.open_lanes(allowed)[self._first]]
 
     def best(self) -> list[Scored]:
         """Return the best of each query."""
@@ -642,7 +642,7 @@ class _Ranking:
             return
         open_items = table.items if lanes is None else int(np.count_nonzero(lanes))
         if looks_at_all(self._k, table.items, open_items, max(self._least)):
-            every = np.flatnonzero(open_lanes(table, None) if lanes is None else lanes)
+            every = np.flatnonzero(table.open_lanes(None) if lanes is None else lanes)
             for i in range(len(self._queries)):
                 self._offer(i, every)
             return
@@ -689,12 +689,3 @@ def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
     same for the same items in other segments.
     """
     return open_items * FEW <= items or (2 * k >= items and least <= 0)
-
-
-def open_lanes(table: LaneTable, allowed: Allowed) -> NDArray[np.bool_]:
-    """Return which lanes hold living items that the conditions on attributes, if any, leave open."""
-    is_open = np.ones(table.lanes, bool)
-    for start, rows, mask in zip(table.start, table.lane_rows, allowed or [], strict=False):
-        backend.kernels.open_lanes(mask, rows, is_open[start : start + len(rows)])
-    is_open[table.excluded] = False
-    return is_open

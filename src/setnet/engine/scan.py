@@ -80,15 +80,13 @@ class Scan:
         self._is_open = is_open
         if np.count_nonzero(is_open) >= SCATTERED * len(is_open):
             return  # so many blocks are open, or more
-        self.bounds[:] = -1.0  # blocks that are not read
         for s, (first, end) in enumerate(pairwise(self.table.start.tolist())):
             if len(self._blocks[s]):
-                lanes = np.zeros(-(-(end - first) // LANES) * LANES, bool)
-                lanes[: end - first] = is_open[first:end]
-                low, high = lanes.view(np.int64).reshape(-1, 2).T
-                some = np.flatnonzero(low | high)
+                lanes = np.append(is_open[first:end], np.zeros((first - end) % LANES, bool))
+                some = np.flatnonzero((lanes.view(np.int64) != 0).view(np.int16))  # 16 lanes to a block
                 if len(some) < SCATTERED * len(self._blocks[s]):
                     self._blocks[s] = some
+                    self.bounds[:, first:end] = -1.0  # of blocks that are not read
 
     def _has_codes(self, segment: Segment) -> bool:
         return self._of_sets or segment.coded or bool(segment.budget)

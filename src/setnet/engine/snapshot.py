@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from setnet.engine.budget import LEAST_BYTES
 from setnet.engine.catalog import Catalog, ListedSegment
 from setnet.engine.conditions import conditions_of
 from setnet.engine.files import segment_path
+from setnet.engine.kernels import backend
 from setnet.engine.results import Contents, Item
 from setnet.engine.segment import Segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Shape
 from setnet.errors import StorageError, UnknownAttributeError, choice_error
+
+REMEMBERED = 2  # latest conditions whose lanes are kept: a byte for each lane
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,14 @@ class LaneTable:
     """The lanes of all segments side by side: of their elements, or of their set vectors.
 
     Lane ``i`` of segment ``s`` has the global number ``start[s] + i``; where ``in_order``, it is row ``i``.
+    ``latest`` are the rows that conditions left open lately, and the lanes that hold them.
     """
 
     start: NDArray[np.int64]
     lane_rows: list[NDArray[np.int32]]
     excluded: NDArray[np.int64]
     in_order: bool
+    latest: list[tuple[list[NDArray[np.bool_]], NDArray[np.bool_]]] = field(default_factory=list)
 
     @property
     def lanes(self) -> int:
@@ -46,6 +51,19 @@ class LaneTable:
     def items(self) -> int:
         """Number of items that can be found: neither deleted nor empty."""
         return self.lanes - len(self.excluded)
+
+    def open_lanes(self, allowed: list[NDArray[np.bool_]] | None) -> NDArray[np.bool_]:
+        """Return which lanes hold items that can be found and that the conditions, if any, leave open."""
+        for rows_open, found in self.latest:
+            if rows_open is allowed:
+                return found
+        is_open = np.ones(self.lanes, bool)
+        for start, rows, mask in zip(self.start, self.lane_rows, allowed or [], strict=False):
+            backend.kernels.take_mask(mask, rows, is_open[start : start + len(rows)])
+        is_open[self.excluded] = False
+        if allowed is not None:
+            self.latest[:] = [(allowed, is_open), *self.latest[: REMEMBERED - 1]]
+        return is_open
 
     def lanes_of(self, rows: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int64]:
         """Return the global lanes of (segment, rows), in ascending order."""

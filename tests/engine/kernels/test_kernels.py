@@ -269,13 +269,13 @@ def test_lanes_are_opened_and_closed_by_the_rows_they_hold() -> None:
     is_open = np.empty((2, 1003), bool)
     bounds = np.tile(rng.random(1003).astype(np.float32), (2, 1))
     for kernels, lanes_open, own in zip((reference, backend.kernels), is_open, bounds, strict=True):
-        kernels.open_lanes(mask, rows, lanes_open)
+        kernels.take_mask(mask, rows, lanes_open)
         kernels.close_lanes(own, lanes_open)
     np.testing.assert_array_equal(is_open[1], is_open[0])
     np.testing.assert_array_equal(bounds[1], bounds[0])
     assert ((bounds[0] < 0) == ~(mask[rows] & (rows >= 0))).all()
     with pytest.raises(ValueError, match="outside the mask"):
-        backend.kernels.open_lanes(mask[:20], rows, is_open[0])
+        backend.kernels.take_mask(mask[:20], rows, is_open[0])
 
 
 UNBUILT = """

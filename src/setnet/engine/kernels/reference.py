@@ -125,7 +125,8 @@ def scan(
 ) -> None:  # fmt: skip
     """Write the bounds of all lanes of blocks, each query's in its row.
 
-    ``fine`` and ``fine_norms`` are read at nine bits, or at the upper eight of them: 8 with ``fine``. ``owner`` is the query of each row of codes;
+    ``fine`` and ``fine_norms`` are read at nine bits, or at the upper eight of them, which is 8 with
+    ``fine``. ``owner`` is the query of each row of codes;
     query i's bounds begin at i * apart + offset, in the order of blocks. A ``first_wide`` of -1 says that
     one-bit codes lie row by row, 16 items to a block. With ``least``, by how much the least similar
     element of a lane reaches the ``LEAST`` of whatever row of the query it reaches by most is written
@@ -339,10 +340,12 @@ def set_similarities(
     out[:] = rows @ query[:count, :dim].T
 
 
-def open_lanes(mask: NDArray[np.bool_], rows: NDArray[np.int32], is_open: NDArray[np.bool_]) -> None:
-    """Write which lanes hold rows that a mask leaves open; lanes without a row are those below zero."""
-    is_open[:] = False
-    is_open[rows >= 0] = mask[rows[rows >= 0]]
+def take_mask(mask: NDArray[np.bool_], numbers: NDArray[np.int32], out: NDArray[np.bool_]) -> None:
+    """Write the entries of a mask by number; False for numbers below zero."""
+    if (numbers >= len(mask)).any():
+        raise ValueError("take_mask: a number outside the mask")
+    out[:] = False
+    out[numbers >= 0] = mask[numbers[numbers >= 0]]
 
 
 def close_lanes(bounds: NDArray[np.float32], is_open: NDArray[np.bool_]) -> None:

@@ -252,19 +252,19 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   return PyLong_FromLongLong(found);
 }
 
-static PyObject *py_open_lanes(PyObject *self, PyObject *args) {
-  Py_buffer mask, rows, is_open;
-  if (!PyArg_ParseTuple(args, "y*y*w*", &mask, &rows, &is_open)) return NULL;
-  const int32_t *row = rows.buf;
-  const uint8_t *masked = mask.buf;
-  uint8_t *open = is_open.buf;
-  int64_t n = rows.len / 4, fits = is_open.len >= n;
+static PyObject *py_take_mask(PyObject *self, PyObject *args) {
+  Py_buffer mask, numbers, out;
+  if (!PyArg_ParseTuple(args, "y*y*w*", &mask, &numbers, &out)) return NULL;
+  const int32_t *number = numbers.buf;
+  const uint8_t *entries = mask.buf;
+  uint8_t *taken = out.buf;
+  int64_t n = numbers.len / 4, fits = out.len >= n;
   for (int64_t i = 0; fits && i < n; i++) {
-    fits = row[i] < mask.len;
-    open[i] = fits && row[i] >= 0 && masked[row[i]];
+    fits = number[i] < mask.len;
+    taken[i] = fits && number[i] >= 0 && entries[number[i]];
   }
-  if (!fits) PyErr_SetString(PyExc_ValueError, "open_lanes: a row outside the mask");
-  PyBuffer_Release(&mask), PyBuffer_Release(&rows), PyBuffer_Release(&is_open);
+  if (!fits) PyErr_SetString(PyExc_ValueError, "take_mask: a number outside the mask");
+  PyBuffer_Release(&mask), PyBuffer_Release(&numbers), PyBuffer_Release(&out);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
 }
@@ -453,7 +453,7 @@ static PyMethodDef METHODS[] = {
     {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
     {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
     {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
-    {"open_lanes", py_open_lanes, METH_VARARGS, "Which lanes hold rows that a mask leaves open."},
+    {"take_mask", py_take_mask, METH_VARARGS, "Entries of a mask by number; of numbers below zero none."},
     {"close_lanes", py_close_lanes, METH_VARARGS, "Put the bounds of closed lanes below zero."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"scan_budget", py_scan_budget, METH_VARARGS, "The same from budget codes."},
