@@ -205,7 +205,7 @@ def main() -> None:
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     lines = [
-        "## Worlds: real, hard and random",
+        f"## Worlds, kernels {kernel_level()}",
         "",
         f"Written by `python {' '.join(sys.argv)}` on {machine('numpy')}. One thread unless said, cold caches, "
         "another query each time, medians of "

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -113,7 +112,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """One line per method, over columns of a table or over rows that differ in a number."""
+    """One line per method, over columns of a table."""
 
     file: str
     table: str
@@ -122,10 +121,6 @@ class Lines:
 
 
 CHARTS: dict[str, Bars | Lines] = {
-    "one search, median": Bars(
-        "exact-avx512", "Exact, kernels avx512", 1, 4, "ms", ((0, "top 100, Q = 2"), (2, "1")), "setnet"
-    ),
-    "growth, median": Lines("growth-avx512", "Growth, kernels avx512", ("exact", "fast", "set"), "ms"),
     "one photo": Bars("photos-time", "Photos, time", 1, 6, "s", ((0, "12 MP JPEG"),), "setnet"),
     "stress test": Lines(
         "stress-lfw",
@@ -168,19 +163,16 @@ def _bars(name: str, spec: Bars, rows: Sequence[Sequence[str]]) -> str:
 def _lines(name: str, spec: Lines, table: dict[str, Any]) -> str:
     series = _series(spec, table)
     points = [point for line in series.values() for point in line]
-    is_wide = max(x for x, _ in points) > 100  # numbers of photos: both axes are logarithmic
-    scale = math.log10 if is_wide else float
     (left, right), (low, high) = (
-        (min(scale(point[axis]) for point in points), max(scale(point[axis]) for point in points))
-        for axis in (0, 1)
+        (min(point[axis] for point in points), max(point[axis] for point in points)) for axis in (0, 1)
     )
     parts = []
     for number, (method, line) in enumerate(series.items()):
         colour = ("#2e7d46", "#7fa7d9", "#c2662d", "#6b5b95", "#555555")[number]
         placed = [
             (
-                60 + 380 * (scale(x) - left) / (right - left),
-                250 - 220 * (scale(y) - low) / (high - low),
+                60 + 380 * (x - left) / (right - left),
+                250 - 220 * (y - low) / (high - low),
                 x,
                 y,
             )
@@ -197,7 +189,7 @@ def _lines(name: str, spec: Lines, table: dict[str, Any]) -> str:
         last = placed[-1][3]
         parts.append(_text(492, 24 * number + 42, f"{method} ({last:g} {spec.unit} at the right)"))
     for x in sorted({x for x, _ in points}):
-        parts.append(_text(60 + 380 * (scale(x) - left) / (right - left), 275, f"{x:,.0f}", "middle"))
+        parts.append(_text(60 + 380 * (x - left) / (right - left), 275, f"{x:,.0f}", "middle"))
     return _svg(name, 800, 285, parts)
 
 
@@ -205,14 +197,8 @@ def _series(spec: Lines, table: dict[str, Any]) -> dict[str, list[tuple[float, f
     columns = [
         (place, _number(head)) for place, head in enumerate(table["columns"]) if head.endswith("faces")
     ]
-    if columns:
-        rows = {row[0]: row for row in table["rows"]}
-        return {method: [(x, _number(rows[method][c])) for c, x in columns] for method in spec.methods}
-    median = table["columns"].index("median ms")
-    return {
-        method: [(_number(row[0]), _number(row[median])) for row in table["rows"] if row[1] == method]
-        for method in spec.methods
-    }
+    rows = {row[0]: row for row in table["rows"]}
+    return {method: [(x, _number(rows[method][c])) for c, x in columns] for method in spec.methods}
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
