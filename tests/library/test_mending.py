@@ -182,6 +182,15 @@ def anywhere(folder: Path, data: bytes) -> bool:
     return any(data in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
+def test_a_forgotten_person_leaves_a_photo_in_which_they_are_twice(invented: Library) -> None:
+    invented.people.add("Anna", [Example(face_of(1))])
+    faces = np.stack([face_of(1, 7), face_of(2), face_of(1, 8)])
+    invented_photos.store_vectors(invented, {"mirror": faces})
+    photo = ids(invented)["mirror"]
+    invented.forget_person("Anna")
+    np.testing.assert_array_equal(invented.photos.descriptors(photo), faces[1:2])
+
+
 def test_a_forgotten_person_is_in_no_file_and_does_not_come_back(two: Library, tmp_path: Path) -> None:
     photos = ids(two)
     two.people.reject("Carl", photos["a2"], 0)  # a descriptor of Anna's

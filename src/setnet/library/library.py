@@ -505,14 +505,14 @@ class Library:
         faces stay. Index runs leave the person's faces in these photos out from then on; in new photos they
         are faces of somebody unknown.
         """
+        from setnet.library.appearances import find_appearances
         from setnet.library.purge import forget_person
 
         person, faces = self.people.get(name), set(self.people.known_faces(name).confirmed)
         faces |= self.people.known_faces(name).grouped
-        if person.examples:
-            query = PhotoQuery([self.person(person.id)], sure=True, k=max(1, len(self.set_index)))
-            matches = [(hit.photo.id, match.face) for hit in self.find(query).hits for match in hit.matches]
-            faces |= {(photo, face) for photo, face in matches if face is not None}
+        found = find_appearances(self, [self.person(person.id)], sure=True)  # twice in a photo, too
+        places = zip(found.photo.tolist(), found.face.tolist(), strict=True)
+        faces |= {(str(photo), face) for photo, face in places if face >= 0}
         with self._writing() as index:
             return forget_person(self.database, index, person, faces)
 
