@@ -132,7 +132,7 @@ def build(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def memory(pid: int | str) -> dict[str, int]:
+def memory(pid: int) -> dict[str, int]:
     """Return the bytes that a process holds beside mapped files, and with these."""
     text = Path(f"/proc/{pid}/status").read_text()
     kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines() if " kB" in line}
@@ -181,7 +181,7 @@ def search_alone(args: argparse.Namespace) -> dict[str, Any]:
             search = partial(index.search, k=K, mode=mode)
             timed(search, asked[:2])
             figures[mode] = {"cold": cold, "warm": timed(search, asked)[0]}
-    return figures | {"memory": memory("self")}
+    return figures
 
 
 def search_apart(args: argparse.Namespace) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def search_apart(args: argparse.Namespace) -> dict[str, Any]:
         index = stack.enter_context(SetIndex.open(args.folder))
 
         def freeze(number: int) -> None:
-            if number % 10 == 5:
+            if number % 10 == 0:
                 proxies[number // 10 % len(proxies)].freeze()
 
         for mode in modes_of(args):
@@ -280,10 +280,8 @@ def rows_of(run: dict[str, Any]) -> dict[str, str]:
                 f"{name}, wall": apart[mode][kind] for kind, name in kinds.items() if kind in apart[mode]
             }
         rows |= {f"`{mode}`, p50 / p99, {name}": spread(values) for name, values in times.items()}
-    for name, stage in (("one index", alone), ("a searcher", apart)):
-        if stage:
-            rows[f"memory of {name} beside mapped files"] = f"{stage['memory']['anonymous'] / 1e9:.2f} GB"
     if apart:
+        rows["memory of a searcher beside mapped files"] = f"{apart['memory']['anonymous'] / 1e9:.2f} GB"
         rows["searchers"] = f"{apart['parts']} parts, {apart['copies']} of each"
     for name, share in run.get("quality", {}).items():
         if name != "machine":
