@@ -55,6 +55,17 @@ def test_a_split_takes_back_all_that_a_merge_gave(two: Library) -> None:
     assert {name: state_of(two, name) for name in ("Anna", "Carl")} == before
 
 
+def test_a_split_knows_nothing_of_a_merge_that_was_undone(two: Library) -> None:
+    two.people.edit("Carl", aliases=["Charles"])
+    carls = [example.number or 0 for example in two.people.examples("Carl")]
+    two.people.merge("Anna", ["Carl"], "merge")
+    two.people.undo()
+    two.people.add("Carl", [Example(face_of(3, 50))])
+    two.people.split("Carl", carls, "Dora")
+    assert two.people.get("Carl").aliases == ("Charles",)
+    assert two.people.get("Dora").aliases == ()
+
+
 def test_a_split_leaves_a_confirmed_face_with_its_example(grouped: Library) -> None:
     grouped.people.add("Anna", [Example(face_of(3))])
     grouped.people.confirm("Anna", ids(grouped)["a1"], 0)  # which is person 1, and an example from now on

@@ -203,8 +203,10 @@ def undo_merge(db: sqlite3.Connection, person: int, numbers: Sequence[int], made
     came: defaultdict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for change, table, row, before in merged:
         there = db.execute(f"SELECT 1 FROM {table} WHERE id = ? AND person = ?", (row, person)).fetchone()
-        if before and there:  # a row that was another's, and is this person's since
-            came[change, before.partition(",")[0]][table].append(row)
+        other = before.partition(",")[0] if before else None
+        # a row that was another's, and is this person's since; of a merge that was undone, it always was
+        if other and there and other != str(person):
+            came[change, other][table].append(row)
     for (change, other), tables in came.items():
         if set(tables["examples"]) == set(numbers):
             for table, rows in tables.items():
