@@ -49,6 +49,16 @@ def index(
     quick: Annotated[
         bool, option("The same as --detector cascade: in half the time, nearly all faces.", "--quick")
     ] = False,
+    bytes_per_photo: Annotated[
+        int | None,
+        option(
+            "Keep the descriptors of a photo's faces in N bytes together, not as floats (about 500 each) "
+            "with a set vector of 512; fixed when a library or collection is made.",
+            "--bytes-per-photo",
+            min=16,
+            metavar="N",
+        ),
+    ] = None,
     workers: WorkersOption = None,
     prune: Annotated[
         bool,
@@ -125,7 +135,8 @@ def index(
     from setnet.library.paths import existing_paths
 
     settings = PRESETS["quick"] if quick else {}
-    settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
+    faces = drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)
+    settings = {**settings, **faces, **drop_unset(bytes_per_photo=bytes_per_photo)}
     run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)
     if to is not None:
         check_left_out(
@@ -155,7 +166,7 @@ def index(
             check_left_out(
                 "--reembed describes the faces that the library has, and you index in a run of its own",
                 PHOTOS=photos, detector=detector, min_face=min_face, quick=quick, retry=retry,
-                exclude=exclude, watch=watch,
+                exclude=exclude, watch=watch, bytes_per_photo=bytes_per_photo,
             )  # fmt: skip
             run.reembed(descriptor)
             return
@@ -251,8 +262,12 @@ class _Runs:
         """Bring the library up to date with a collection, and print what was done."""
         from setnet.library import Library
         from setnet.library.collection import CollectedPhotos
+        from setnet.library.creation import library_exists
 
-        chosen = CollectedPhotos(collection).settings.to_dict() | self.settings
+        collected = CollectedPhotos(collection)
+        chosen = collected.settings.to_dict() | self.settings
+        if not library_exists(self.place):
+            chosen.setdefault("bytes_per_photo", collected.bytes_per_photo or None)
         with (
             Library.open_or_create(self.place, **chosen) as opened,
             ProgressBar(silent=self.json) as bar,

@@ -16,6 +16,7 @@ from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
+    from setnet.library import LibraryStatus
 
 app = make_app()
 
@@ -35,7 +36,7 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
         ("folders", ", ".join(map(display_path, now.folders)) or "-"),
         ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
         ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
-        ("set vectors", now.set_vectors),
+        ("kept as", _describe_storage(now)),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
         ("kernels", kernel_level()),
         ("networks", _describe_providers(now.settings)),
@@ -52,6 +53,13 @@ def status(call: Call, limit: LimitOption = 20) -> Result:
     more = counts.failed - len(failures)
     remarks = [f"... and {more:,} more (--limit N shows more)"] if more > 0 else []
     return Result(now, Rows(["", ""], rows), Rows(["not readable", "why"], failures), remarks=remarks)
+
+
+def _describe_storage(now: LibraryStatus) -> str:
+    if not now.bytes_per_photo:
+        return f"floats, with set vectors by {now.set_vectors}"
+    more = f" ({pluralise(now.crowded, 'crowded photo')} take more)" if now.crowded else ""
+    return f"codes of {now.bytes_per_photo:,} bytes for the faces of a photo{more}"
 
 
 def _describe_providers(settings: FaceSettings) -> str:

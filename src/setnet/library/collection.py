@@ -35,10 +35,10 @@ from setnet.engine.manifest import (
 from setnet.engine.writer import ID_LIMIT
 from setnet.errors import InvalidInputError, MissingExtraError, ModelError, NotAnIndexError, StorageError
 from setnet.library.creation import (
+    check_bytes,
     check_settings,
     facts_about,
-    library_head,
-    library_logistic,
+    index_options,
     model_fingerprint,
 )
 from setnet.library.folder_scan import FoundFile, check_patterns, is_photo_name, is_video_name
@@ -204,7 +204,9 @@ def settings_in(about: Mapping[str, Any], address: str | Path) -> FaceSettings:
     return settings
 
 
-def open_collection(address: str | Path, chosen: Mapping[str, Any]) -> tuple[Collection, FaceSettings]:
+def open_collection(
+    address: str | Path, bytes_per_photo: int | None, chosen: Mapping[str, Any]
+) -> tuple[Collection, FaceSettings]:
     """Open a collection of photos that has the face settings `chosen`, or create it with these."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
@@ -218,12 +220,12 @@ def open_collection(address: str | Path, chosen: Mapping[str, Any]) -> tuple[Col
         collection = Collection.create(
             address,
             entry.dim,
-            about=facts_about(settings, entry.dim),
-            head=library_head(settings, entry.dim),
-            logistic=library_logistic(settings),
+            about=facts_about(settings, entry.dim, bytes_per_photo),
+            **index_options(settings, entry.dim, bytes_per_photo),
         )
     settings = settings_in(collection.manifest.about, address)
     check_settings(settings, chosen, address, collection=True)
+    check_bytes(collection.manifest.settings.shape.bytes_per_item, bytes_per_photo, address)
     for name, kind in ((settings.detector, "detector"), (settings.descriptor, "descriptor")):
         model_paths(model_entry(name, kind))
     return collection, settings
@@ -241,6 +243,7 @@ def index_into(
     progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
     limits: Limits | None = None,
+    bytes_per_photo: int | None = None,
     **chosen: Any,
 ) -> IndexReport:
     """Find the faces in a part of the photos and keep them in a collection.
@@ -258,12 +261,14 @@ def index_into(
         Which share of the files: ``(1, 8)`` is the first of eight.
     workers, prune, retry, exclude, progress, should_stop, limits
         As for `Library.index`.
+    bytes_per_photo
+        As for `Library.create`.
     **chosen
         Face settings, such as ``descriptor``; those of the collection by default.
     """
     options = RunOptions(workers, prune, retry, progress, should_stop, limits, part)
     roots = existing_paths(photos)
-    collection, settings = open_collection(address, chosen)
+    collection, settings = open_collection(address, bytes_per_photo, chosen)
     writer = CollectionPart(collection, part, roots)
     try:
         return IndexRun(writer, settings, options, check_patterns(exclude)).over(roots)
@@ -284,7 +289,8 @@ def index_with_dask(
     except ModuleNotFoundError as error:
         raise MissingExtraError("--dask", error.name, "dask") from None
     faces = {"detector", "descriptor", "min_face"} & options.keys()
-    open_collection(address, {name: options[name] for name in faces})  # what is wrong is said before work
+    # What is wrong is said before the work.
+    open_collection(address, options.get("bytes_per_photo"), {name: options[name] for name in faces})
     paths = [os.fspath(photo) for photo in photos]
     run = partial(index_into, workers=1, **options)
     with distributed.Client(scheduler) as client:
@@ -319,6 +325,8 @@ class CollectedPhotos:
         How their faces were found.
     roots
         The folders and addresses that were indexed into the collection.
+    bytes_per_photo
+        In how many bytes the descriptors of a photo are kept; 0 for floats.
     """
 
     video_seconds = 0.0
@@ -327,6 +335,7 @@ class CollectedPhotos:
         self.address = os.fspath(address)
         self._collection = Collection(address)
         self.settings = settings_in(self._collection.manifest.about, address)
+        self.bytes_per_photo = self._collection.manifest.settings.shape.bytes_per_item
         self._listed = [f for f in self._collection.manifest.segments if f.tables]
         self.unreadable: list[tuple[bytes, str]] = []
         self.skipped: list[tuple[bytes, str]] = []

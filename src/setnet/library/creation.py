@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
+from setnet.engine.settings import BUDGETS, IndexOptions, whole
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.library.database import Database
 from setnet.library.folder_scan import check_patterns
@@ -111,11 +112,19 @@ def _is_shared(library: Path) -> bool:
     return (library / DATABASE).stat().st_mode & 0o044 == 0o040
 
 
-def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
+def create_files(
+    path: Path,
+    settings: FaceSettings | None,
+    *,
+    bytes_per_photo: int | None = None,
+    beside_others: bool = False,
+) -> None:
     """Create the files of an empty library; with `beside_others` also in a folder that has other files."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
     settings = settings or FaceSettings()
+    if bytes_per_photo is not None:
+        whole("bytes_per_photo", bytes_per_photo, *BUDGETS)
     entry = model_entry(settings.descriptor, "descriptor")
     model_paths(entry)
     model_paths(model_entry(settings.detector, "detector"))
@@ -126,22 +135,33 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
         )
     assert entry.dim is not None
     _clear_unfinished(path)
-    create_index(path / INDEX, settings, entry.dim)
+    create_index(path / INDEX, settings, entry.dim, bytes_per_photo)
     with closing(Database(path / DATABASE)) as database, database.writing() as db:
-        facts = facts_about(settings, entry.dim)
+        facts = facts_about(settings, entry.dim, bytes_per_photo)
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
 
 
-def create_index(path: Path, settings: FaceSettings, dim: int) -> None:
+def create_index(path: Path, settings: FaceSettings, dim: int, bytes_per_photo: int | None) -> None:
     """Create the empty index of a library with these settings."""
-    SetIndex.create(
-        path, dim=dim, head=library_head(settings, dim), logistic=library_logistic(settings)
-    ).close()
+    SetIndex.create(path, dim=dim, **index_options(settings, dim, bytes_per_photo)).close()
 
 
-def facts_about(settings: FaceSettings, dim: int) -> dict[str, str]:
-    """Return what a library's database says about how its descriptors are made."""
-    return {"dim": str(dim), "settings": json.dumps(settings.to_dict()), "model": model_fingerprint(settings)}
+def index_options(settings: FaceSettings, dim: int, bytes_per_photo: int | None) -> IndexOptions:
+    """Return how the descriptors of photos are kept: as floats with a set vector, or in so many bytes."""
+    options: IndexOptions = {"logistic": library_logistic(settings)}
+    if bytes_per_photo:
+        return {**options, "bytes_per_item": bytes_per_photo}
+    return {**options, "head": library_head(settings, dim)}
+
+
+def facts_about(settings: FaceSettings, dim: int, bytes_per_photo: int | None) -> dict[str, str]:
+    """Return what a library's database says about how its descriptors are made and kept."""
+    return {
+        "dim": str(dim),
+        "settings": json.dumps(settings.to_dict()),
+        "model": model_fingerprint(settings),
+        "bytes_per_photo": str(bytes_per_photo or 0),
+    }
 
 
 def library_exists(path: Path) -> bool:
@@ -206,6 +226,16 @@ def check_settings(
                 f"{option} {own[name]}, not {value}: faces found in two ways do not compare. Leave {option} "
                 f"out, or {other}"
             )
+
+
+def check_bytes(stored: int, wanted: int | None, place: str | Path) -> None:
+    """Raise when the bytes per photo chosen for a run are not those of its library or collection."""
+    if wanted not in (None, stored):
+        made = f"{stored} bytes for each photo" if stored else "floats"
+        raise InvalidInputError(
+            f"{display_path(place)} keeps descriptors in {made}, which is fixed when it is made: leave "
+            "--bytes-per-photo out, or choose another place"
+        )
 
 
 def check_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
@@ -296,7 +326,11 @@ def library_head(settings: FaceSettings, dim: int) -> Aggregator:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:
-    """What a library holds, the settings it was made with, and its bytes on disk."""
+    """What a library holds, the settings it was made with, and its bytes on disk.
+
+    Where descriptors share `bytes_per_photo` (0 for floats), `crowded` photos have so many faces that they
+    take more.
+    """
 
     path: Path
     counts: Counts
@@ -306,6 +340,8 @@ class LibraryStatus:
     dim: int
     set_vectors: str
     bytes: int
+    bytes_per_photo: int
+    crowded: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as values that JSON can hold."""
@@ -318,6 +354,8 @@ class LibraryStatus:
             "dim": self.dim,
             "set_vectors": self.set_vectors,
             "bytes": self.bytes,
+            "bytes_per_photo": self.bytes_per_photo,
+            "crowded": self.crowded,
             "folder_count": self.counts.folders,
         }
 

@@ -21,6 +21,7 @@ from setnet.library.answer import Answer
 from setnet.library.creation import (
     LibraryStatus,
     bytes_in,
+    check_bytes,
     check_model,
     check_settings,
     create_files,
@@ -89,12 +90,18 @@ class Library:
         path: str | Path,
         settings: FaceSettings | None = None,
         *,
+        bytes_per_photo: int | None = None,
         beside_others: bool = False,
     ) -> Library:
-        """Create an empty library in a new or empty folder; with `beside_others` in any."""
+        """Create an empty library in a new or empty folder; with `beside_others` in any.
+
+        With `bytes_per_photo` (16 to 65,536) the descriptors of a photo's faces share so many bytes and are
+        not kept as floats: everything works on what the codes stand for, but for searches by set vectors,
+        which there are none of.
+        """
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
-            create_files(place, settings, beside_others=beside_others)
+            create_files(place, settings, bytes_per_photo=bytes_per_photo, beside_others=beside_others)
             return cls(place)
 
     @classmethod
@@ -114,16 +121,20 @@ class Library:
             return cls(place)
 
     @classmethod
-    def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
+    def open_or_create(
+        cls, path: str | Path, *, bytes_per_photo: int | None = None, **chosen: Any
+    ) -> Library:
         """Open a library that has the face settings `chosen`, or create it with these."""
         place = library_place(path)
         if not library_exists(place):
             from setnet.faces import FaceSettings
 
-            return cls.create(place, FaceSettings(**chosen))
+            return cls.create(place, FaceSettings(**chosen), bytes_per_photo=bytes_per_photo)
         library = cls.open(place)
         try:
             check_settings(library.settings, chosen, place)
+            if bytes_per_photo is not None:  # which needs the index
+                check_bytes(library.bytes_per_photo, bytes_per_photo, place)
         except InvalidInputError:
             library.close()
             raise
@@ -187,6 +198,11 @@ class Library:
         """The settings; it is an error if the model has changed since the library was made."""
         check_model(self.photos, self.settings)
         return self.settings
+
+    @property
+    def bytes_per_photo(self) -> int:
+        """In how many bytes the descriptors of a photo are kept; 0 for floats."""
+        return self.set_index.shape.bytes_per_item
 
     @property
     def folders(self) -> list[Path]:
@@ -466,7 +482,7 @@ class Library:
     @own_errors
     def status(self) -> LibraryStatus:
         """Return what the library holds, its settings and its size on disk."""
-        sets = self.set_index.shape.sets
+        sets, kept = self.set_index.shape.sets, self.set_index.stats()
         return LibraryStatus(
             path=self.path,
             counts=self.photos.counts(),
@@ -476,6 +492,8 @@ class Library:
             dim=self.dim,
             set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
+            bytes_per_photo=kept.budget,
+            crowded=kept.over_budget,
         )
 
     @own_errors

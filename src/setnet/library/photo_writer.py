@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from setnet.durable import transaction
 from setnet.engine import Item, SetIndex
 from setnet.faces import Box
+from setnet.heads import unit
 from setnet.library.database import Database
 from setnet.library.face_references import SAME_FACE, FaceReference, follow_change, resolve_all_references
 from setnet.library.folder_scan import is_video_name
@@ -150,11 +151,14 @@ class PhotoWriter:
         return self._index.elements(str(photo)) if str(photo) in self._index else None
 
     def _add(self, photos: Sequence[tuple[str, PhotoResult]]) -> None:
-        found = [r.descriptors for _, r in photos if r.descriptors is not None]
-        dim = self._index.shape.dim
+        shape = self._index.shape
+        nothing = np.zeros((0, shape.dim), np.float32)
+        rows = np.concatenate([nothing, *(r.descriptors for _, r in photos if r.descriptors is not None)])
         self._index.add(
             [i for i, _ in photos],
-            np.concatenate(found) if found else np.zeros((0, dim), np.float32),
+            unit(rows)
+            if shape.bytes_per_item
+            else rows,  # of codes that are stored again, as of moved photos
             [len(r.faces) for _, r in photos],
             attributes=[index_attributes(r.file, r.taken, len(r.faces), r.start) for _, r in photos],
         )

@@ -78,6 +78,7 @@ class _ReembedRun:
         model_paths(entry)
         assert entry.dim is not None
         self._library, self._settings, self._options, self._dim = library, settings, options, entry.dim
+        self._bytes = library.bytes_per_photo
         self._start, self._pace = perf_counter(), Pace()
         self._described = self._faces = self._kept = 0
         self._failed: dict[int, tuple[Path, str]] = {}
@@ -92,7 +93,7 @@ class _ReembedRun:
             del stored[photo]
         people: dict[FaceRow, Vector | None] = {}
         interrupted = False
-        with open_new_index(self._library.path, self._settings, self._dim) as index:
+        with open_new_index(self._library.path, self._settings, self._dim, self._bytes) as index:
             done = keep_current(index, stored)
             self._kept = len(done)
             try:
@@ -200,7 +201,7 @@ class _ReembedRun:
         for setting in ("secure_delete", "foreign_keys", "recursive_triggers"):
             db.execute(f"PRAGMA {setting} = ON")
         with transaction(db):
-            facts = facts_about(self._settings, self._dim)
+            facts = facts_about(self._settings, self._dim, self._bytes)
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
             for row, new in people.items():
                 if new is None and _TABLES[row.table]:
@@ -225,19 +226,20 @@ class _ReembedRun:
             )
 
 
-def open_new_index(library: Path, settings: FaceSettings, dim: int) -> SetIndex:
+def open_new_index(library: Path, settings: FaceSettings, dim: int, bytes_per_photo: int = 0) -> SetIndex:
     """Return the new index of a library, which a run before may have begun with the same settings.
 
     The attribute `stored` of an item is the moment at which the photo's faces were stored: when a photo has
     been indexed again since, its faces are described again.
     """
-    place = library / REEMBEDDED / content_hash(json.dumps(facts_about(settings, dim)).encode()).hex()
+    facts = json.dumps(facts_about(settings, dim, bytes_per_photo))
+    place = library / REEMBEDDED / content_hash(facts.encode()).hex()
     try:
         index = SetIndex.open(place)
     except NotAnIndexError:
         shutil.rmtree(library / REEMBEDDED, ignore_errors=True)
         place.parent.mkdir(mode=0o700)
-        create_index(place, settings, dim)
+        create_index(place, settings, dim, bytes_per_photo)
         index = SetIndex.open(place)
     os.utime(place.parent)  # its week begins
     return index

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from setnet.durable import copy_file_elsewhere, transaction
 from setnet.engine import Item, SetIndex
+from setnet.engine.settings import Shape
 from setnet.errors import NotAnIndexError, SetNetError, StorageError
 from setnet.library.backup import complete_staging, database_to_stage, stage_new_state
 from setnet.library.check import find_damage
@@ -97,9 +98,9 @@ class _Repair:
 
     def run(self) -> LibraryRepair:
         (self.library / SCRATCH).mkdir(mode=0o700)  # emptied with all that is staged
-        dim = self._repair_index()
-        if dim is None or not self._is_sound():
-            self._rebuild(dim)
+        shape = self._repair_index()
+        if shape is None or not self._is_sound():
+            self._rebuild(shape)
         with closing(Database(self.library / DATABASE)) as database:
             database.rewrite_journal()
             with open_index(self.library) as index:
@@ -113,12 +114,12 @@ class _Repair:
             folders=tuple(_outer_folders(unknown)),
         )
 
-    def _repair_index(self) -> int | None:
-        """Return the dimension of the index, repaired where it must be; None when it is lost."""
+    def _repair_index(self) -> Shape | None:
+        """Return what the index, repaired where it must be, is made of; None when it is lost."""
         index = self.library / INDEX
         with suppress(SetNetError), SetIndex.open(index, read_only=True) as opened:
             if opened.check().ok:
-                return opened.shape.dim
+                return opened.shape
         try:
             # With `revive`: the database tells which items are photos, whatever comes back.
             done = SetIndex.repair(index, revive=True)
@@ -129,7 +130,7 @@ class _Repair:
             return None
         self.lost += [f"index of faces: {text}" for text in done.lost if text.startswith("segment")]
         with SetIndex.open(index, read_only=True) as opened:
-            return opened.shape.dim
+            return opened.shape
 
     def _is_sound(self) -> bool:
         """Return whether a copy of the database, which SQLite may change when it opens it, is sound."""
@@ -147,7 +148,7 @@ class _Repair:
         except SetNetError:
             return False
 
-    def _rebuild(self, dim: int | None) -> None:
+    def _rebuild(self, shape: Shape | None) -> None:
         """Put a database in place with all that is good, and a new index where it is lost."""
         journal = Journal(self.library / JOURNAL).read()
         with database_to_stage(self.library) as db:
@@ -157,10 +158,10 @@ class _Repair:
             with transaction(db):
                 _read_again(db, damaged_photos(db))
                 self._replay(db, journal, is_current)
-                settings, dim_of_rows = self._settings(db, dim)
+                settings, dim, bytes_per_photo = self._settings(db, shape)
                 _tidy(db)
-        if dim is None:
-            create_index(self.library / NEXT_INDEX, settings, dim_of_rows)
+        if shape is None:
+            create_index(self.library / NEXT_INDEX, settings, dim, bytes_per_photo)
         complete_staging(self.library)
 
     def _take_newest(self, db: sqlite3.Connection) -> bool:
@@ -234,7 +235,7 @@ class _Repair:
         db.execute("UPDATE sums SET value = ? WHERE name = 'journal'", (number,))
         db.execute("UPDATE sums SET value = value + 1 WHERE name = 'commits'")
 
-    def _settings(self, db: sqlite3.Connection, dim: int | None) -> tuple[FaceSettings, int]:
+    def _settings(self, db: sqlite3.Connection, shape: Shape | None) -> tuple[FaceSettings, int, int]:
         from setnet.faces import FaceSettings, model_entry
 
         facts = dict(db.execute("SELECT key, value FROM meta").fetchall())
@@ -243,21 +244,23 @@ class _Repair:
             settings = FaceSettings.from_dict(json.loads(facts["settings"]))
         except (AttributeError, KeyError, TypeError, ValueError, SetNetError):
             facts.pop("model", None)
-            if dim is None:
+            if shape is None:
                 raise NotAnIndexError(
                     f"neither database nor index in {display_path(self.library)} can be read: restore a "
                     "backup (`setnet restore`), or delete the folder and index the photos again"
                 ) from None
             self.lost.append("the settings of detector and descriptor: the defaults are taken")
         made_by = model_entry(settings.descriptor, "descriptor").dim or 0
-        if dim not in (None, made_by):
+        if shape is not None and shape.dim != made_by:
             raise StorageError(
-                f"the index in {display_path(self.library)} has descriptors of {dim} numbers, the model "
-                f"{settings.descriptor!r} makes {made_by}: the settings are lost, restore a backup"
+                f"the index in {display_path(self.library)} has descriptors of {shape.dim} numbers, the "
+                f"model {settings.descriptor!r} makes {made_by}: the settings are lost, restore a backup"
             )
-        facts = facts_about(settings, made_by) | facts
+        stored = str(facts.get("bytes_per_photo", ""))
+        kept = shape.bytes_per_item if shape is not None else int(stored) if stored.isdecimal() else 0
+        facts = facts_about(settings, made_by, kept) | facts
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
-        return settings, made_by
+        return settings, made_by, kept
 
 
 def _decode(text: bytes) -> str:
