@@ -1,22 +1,26 @@
 """Steps per second of training beside those of the bare network on one batch in memory.
 
-    python benchmarks/training.py [--preset tiny] [--steps 30] [--workers 1]
+    python benchmarks/training.py [--preset tiny] [--steps 60] [--workers 1]
 
 The bare network computes the loss of the same batch again and again. Training draws, augments and loads other
-faces for every step from crops in memory, in worker processes. Both run in turns, so that a busy machine slows
-both; run it on a quiet one. A GPU was not tried.
+faces for every step from crops in memory, in worker processes. Both run by turns, some steps each, so that a busy
+machine slows both; the first of each turn do not count, as their batches were loaded before. A GPU was not tried.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 
 import numpy as np
+import torch
 
 from setnet.train import FaceArray, load_settings, new_backbone, new_network
 from setnet.train.loop import BatchLoader, ProcessGroup, make_optimiser
 from setnet.train.training import load_set_batch, set_step_loss
+
+TURN = 20  # steps
 
 
 def main() -> None:
@@ -24,7 +28,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--preset", default="tiny")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     settings = load_settings(given.preset)
@@ -38,19 +42,24 @@ def main() -> None:
     loaded = BatchLoader(
         lambda step: load_set_batch(source, settings.sets, 0, step, ProcessGroup()), given.workers
     )
-    first, seconds = loaded(0), {"bare": 0.0, "training": 0.0}
-    for step in range(1, given.steps + 1):
+    first, seconds, counted = loaded(0), {"bare": 0.0, "training": 0.0}, 0
+    ahead = 2 * given.workers + 1  # batches that are ready when a turn begins
+    for turn in range(1, given.steps + 1, TURN):
         for name in seconds:
-            began = time.perf_counter()
-            batch = first if name == "bare" else loaded(step)
-            optimiser.zero_grad(set_to_none=True)
-            set_step_loss(network, batch, settings.sets).backward()
-            optimiser.step()
-            seconds[name] += (time.perf_counter() - began) * (step > 3)  # the first steps prepare memory
-    rates = {name: (given.steps - 3) / spent for name, spent in seconds.items()}
+            for step in range(turn, turn + TURN):
+                began = time.perf_counter()
+                batch = first if name == "bare" else loaded(step)
+                optimiser.zero_grad(set_to_none=True)
+                set_step_loss(network, batch, settings.sets).backward()
+                optimiser.step()
+                seconds[name] += (time.perf_counter() - began) * (step - turn >= ahead)
+        counted += TURN - ahead
+    rates = {name: counted / spent for name, spent in seconds.items()}
     share = 100 * rates["training"] / rates["bare"]
+    load = os.getloadavg()[0]
     print(
-        f"{given.preset}: bare network {rates['bare']:.2f} steps/s, training {rates['training']:.2f}: {share:.0f} %"
+        f"{given.preset}: bare network {rates['bare']:.2f} steps/s, training {rates['training']:.2f}: {share:.0f} % "
+        f"({torch.get_num_threads()} threads, load {load:.1f})"
     )
 
 

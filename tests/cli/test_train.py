@@ -76,6 +76,27 @@ def test_descriptors_to_a_one_bit_head(tmp_path: Path, virtual: bool) -> None:
     assert (net.dim, net.bytes_per_item, net.head.descriptor) == (64, 8, "made-up")
 
 
+def test_heads_are_refitted_on_half_of_the_people_and_judged_on_the_other(tmp_path: Path) -> None:
+    rows, labels = descriptors(80, 5, dim=48, spread=0.6)
+    data, poor = tmp_path / "faces.npz", tmp_path / "poor.npz"
+    np.savez(data, descriptors=rows, labels=labels, model="made-up")
+    np.savez(poor, descriptors=rows + 0.1 * np.roll(rows, 1, 0), labels=labels)
+    words = ["heads", data, "--out", tmp_path, "--name", "own", "--sets", "200", "--page", tmp_path / "p.md"]
+    said = run(*words, "--degraded", poor)
+    net = SetNet.load(tmp_path / "own-128.safetensors")
+    assert (net.element_dim, net.bytes_per_item, net.head.descriptor) == (48, 128, "made-up")
+    assert net.head.about["trained_on"] == "40 people, 400 faces", "the other half is for the test"
+    assert not (tmp_path / "own-512.safetensors").exists(), "48 dimensions have 1,176 products"
+    gap = said.split("**Share of the gap closed, %**")[1]
+    shares = [float(cell) for cell in gap.split("own-128.safetensors |")[1].split("\n")[0].split("|")[1:5]]
+    assert np.mean(shares) > 10
+    assert gap.split("\n")[4].startswith("| mean | 192 | 0 |")
+    assert gap.split("Of the gap")[0] in (tmp_path / "p.md").read_text()
+    np.savez(data, descriptors=rows[:, :40], labels=labels)
+    with pytest.raises(InvalidInputError, match="45 dimensions or more"):
+        run(*words)
+
+
 def test_a_stage_without_the_one_before_says_which(tmp_path: Path) -> None:
     photos = photo_folder(tmp_path / "photos", 4, 2)
     with pytest.raises(ModelError, match="setnet train pretrain"):

@@ -33,6 +33,7 @@ from setnet.train.stages import VARIANTS
 from tests.support.learn_people import pattern
 
 FAMILY_OF_ROW = {
+    "AggNet-3": "netvlad",
     "Baseline-GM-": "gem",
     "Baseline-2 with": "netvlad",
     "Baseline-2": "average",
@@ -102,6 +103,8 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(
         assert wanted in names
     for wanted in ("Descriptor-per-element", "Element codes, 8 bits", "Element codes, 1 bit"):
         assert wanted in names
+    (aggnet,) = (row for row in first.rows if row.name.startswith("AggNet"))
+    assert aggnet.facts["bytes"] == 4, "a sign for each of NetVLAD's two clusters of 16 dimensions"
     for row in first.rows:
         measured_in = np.array(list(row.values.values()))
         assert measured_in.shape == (9, 2)

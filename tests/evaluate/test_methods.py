@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from setnet.cli.evaluate import app
 from setnet.cli.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.methods import Methods, learned_mean, load_head
+from setnet.evaluate.methods import Methods, load_head
 from setnet.evaluate.people import LabelledPeople
 from setnet.evaluate.record import read_record
 from setnet.heads.aggregator import unit
@@ -92,11 +92,3 @@ def test_files_that_do_not_fit_are_named(files: tuple[Path, Path], tmp_path: Pat
     save_file({"x": np.ones(2, np.float32)}, str(other))
     with pytest.raises(ModelError, match="no head"):
         load_head(str(other))
-
-
-def test_exponents_are_learned_from_3_and_the_same_again() -> None:
-    some = people()
-    start, learned = learned_mean(some, steps=0), learned_mean(some, steps=60)
-    assert start.exponents == [3.0] * 16
-    assert np.abs(np.array(learned.exponents) - 3.0).max() > 0.05
-    assert learned_mean(some, steps=60).exponents == learned.exponents

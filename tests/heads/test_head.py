@@ -148,12 +148,6 @@ def test_the_promised_sizes() -> None:
     assert sizes["sface-128"][1] == 128
 
 
-@pytest.mark.parametrize("name", ["sface-128d", "sface-128w"])
-def test_a_retired_head_says_what_to_use(name: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"retired.*use 'mean' in the same bytes or 'sface-512'"):
-        SetNet.load(name)
-
-
 def test_an_unknown_name_gets_the_list() -> None:
     with pytest.raises(InvalidInputError, match="sface-512"):
         SetNet.load("sface-9")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import TrainingError
-from setnet.heads import SetNet, unit
+from setnet.heads import SetNet, shipped_heads, unit
 from setnet.heads.layers import Blocks, Product
 from setnet.train.recipes import RECIPES, fit_head
 from setnet.train.simulated import VirtualPeople
@@ -26,7 +26,7 @@ def people() -> People:
 
 
 def test_a_lift_is_products_and_directions_summed_and_rotated(people: People) -> None:
-    head = fit_head(RECIPES["sface-128"], *people)
+    head = fit_head(RECIPES["lift-128"], *people)
     pairs, direct = head.branches
     assert isinstance(pairs, Product)
     assert isinstance(direct, Product)
@@ -52,10 +52,18 @@ def test_a_recipe_gives_the_same_head_again(name: str, people: People) -> None:
 
 def test_a_lift_wider_than_its_products_is_refused(people: People) -> None:
     with pytest.raises(TrainingError, match="128 dimensions cannot have 8320"):
-        fit_head(replace(RECIPES["sface-128"], dim=8320), *people)
+        fit_head(replace(RECIPES["lift-128"], dim=8320), *people)
 
 
 def test_every_shipped_head_has_a_recipe() -> None:
-    for name, recipe in RECIPES.items():
-        net = SetNet.load(name)
-        assert (net.dim, net.bits) == (recipe.dim, recipe.bits)
+    for head in shipped_heads():
+        recipe = RECIPES[head.name.replace("sface", "lift")]
+        assert (head.dim, head.bits) == (recipe.dim, recipe.bits)
+
+
+def test_faces_of_unknown_people_are_left_out(people: People) -> None:
+    faces, labels = people
+    more = np.concatenate([faces, -faces[:5]]), np.concatenate([labels, [""] * 5])
+    heads = [SetNet(fit_head(RECIPES["lift-128"], *some)) for some in (people, more)]
+    first, again = (head.describe(faces[:3]) for head in heads)
+    np.testing.assert_array_equal(first, again)

@@ -70,7 +70,7 @@ def evaluate() -> None:
     """Run the experiments of the paper: tables, plots and JSON of your own descriptors or of simulated ones.
 
     Without --descriptors the people are virtual, drawn from statistics of real descriptors. Ctrl-C keeps the
-    finished rows. `report` makes one page of all results; `compare` shows them beside the paper's tables.
+    finished rows, `--page` puts tables into a page; `compare` shows them beside the paper's tables.
     """
 
 
@@ -148,14 +148,3 @@ def compare(
     for path in results:
         for table in compare_with_paper(read_record(path)):
             _print_result(table)
-
-
-@app.command(cls=PlainCommand)
-def report(
-    folder: Annotated[Path, argument("DIR", "Folder with the JSON files of experiments.")],
-    out: Annotated[Path | None, option("[default: DIR/report.md]", metavar="FILE.md")] = None,
-) -> None:
-    """Put all results in a folder into one Markdown page, with plots in a folder beside it."""
-    from setnet.evaluate import write_report
-
-    typer.echo(str(write_report(folder, out or folder / "report.md")))

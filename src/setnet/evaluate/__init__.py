@@ -1,7 +1,7 @@
 """The paper's experiments, a module each, and what they are measured with.
 
 A module such as `stress` has ``Settings``, ``run(settings)`` that returns a `Record`, and ``tables(record)``.
-`tables_of`, `plots_of` and `compare_with_paper` show any record, `write_report` a folder of them.
+`tables_of`, `plots_of` and `compare_with_paper` show any record.
 
 >>> from pathlib import Path
 >>> from setnet.evaluate import stress
@@ -44,6 +44,7 @@ __all__ = [
     "read_press_photos",
     "read_record",
     "read_split",
+    "refit_heads",
     "retrieval",
     "stress",
     "tables_of",
@@ -51,7 +52,6 @@ __all__ = [
     "train_test_split",
     "with_block",
     "write_claim",
-    "write_report",
 ]
 
 # The modules with a command of their own, in the order of the paper; the texts begin their settings too.
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from setnet.evaluate import fit, identify, orthogonality, retrieval, stress, tradeoff
     from setnet.evaluate.claim import evaluate_claim, write_claim
     from setnet.evaluate.claim_data import Domain, faces_domain, folder_domain, glyphs_domain
+    from setnet.evaluate.heads import refit_heads
     from setnet.evaluate.measures import first_full_match, full_match_recall, ndcg
     from setnet.evaluate.people import (
         LFW_LIKE,
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head
     from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
-    from setnet.evaluate.report import compare_with_paper, tables_of, with_block, write_report
+    from setnet.evaluate.report import compare_with_paper, tables_of, with_block
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:

@@ -1,4 +1,4 @@
-"""What the engine is compared with: plain scans in NumPy, and the pre-tagging of section 5.3."""
+"""What the engine is compared with: a plain scan in NumPy, and the pre-tagging of section 5.3."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from setnet.engine import Hit, Match, greedy_matches
 from setnet.engine.query import merged as merged_examples
 from setnet.evaluate.stress_trial import probability_in_place
 from setnet.evaluate.worlds import World
-from setnet.heads import Aggregator, Logistic, unit
+from setnet.heads import Logistic
 
 Floats = NDArray[np.float32]
 
@@ -42,30 +42,9 @@ class PlainElements:
             matched = np.take_along_axis(sims, np.maximum(element, 0)[..., None], axis=2)[..., 0]
             scores.append(np.where(element < 0, 0, probability_in_place(matched, logistic)).sum(axis=1))
             items.append(self.items[size])
-        return _best(np.concatenate(scores), np.concatenate(items), k)
-
-
-class PlainSets:
-    """One float32 set vector per item in one array; a query is one matrix product and a sort."""
-
-    def __init__(self, world: World, aggregator: Aggregator) -> None:
-        self.aggregator = aggregator
-        self.vectors = np.empty((world.size, aggregator.dim), dtype=np.float32)
-        for chunk in world.chunks():
-            pooled = aggregator.pool(chunk.elements, chunk.counts)
-            self.vectors[chunk.first : chunk.first + len(chunk.counts)] = pooled
-
-    def search(self, people: Floats, k: int, logistic: Logistic) -> NDArray[np.int64]:
-        """Return the k items with the highest sum of scores, best first."""
-        sims = self.vectors @ self.aggregator.describe(unit(people)).T
-        return _best(probability_in_place(sims, logistic).sum(axis=1), None, k)
-
-
-def _best(scores: Floats, items: NDArray[np.int64] | None, k: int) -> NDArray[np.int64]:
-    k = min(k, len(scores))
-    top = np.argpartition(-scores, k - 1)[:k]
-    top = top[np.argsort(-scores[top], kind="stable")]
-    return top if items is None else items[top]
+        total, k = np.concatenate(scores), min(k, sum(map(len, scores)))
+        top = np.argpartition(-total, k - 1)[:k]
+        return np.concatenate(items)[top[np.argsort(-total[top], kind="stable")]]
 
 
 _ROWS = 16384  # elements compared at once

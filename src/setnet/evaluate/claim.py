@@ -55,7 +55,7 @@ FAMILIES = {
     "gem": Variant("Baseline-GM-2", "gem", 2),
     "netvlad": Variant("SetNet-2", "netvlad", 2),
 }
-FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem", "average-fc": "netvlad"}
+FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem", "average-fc": "netvlad", "hashed": "netvlad"}
 
 
 def _best(found: dict[str, float]) -> str:
@@ -289,7 +289,8 @@ class _Seed:
 
     def _with_alpha(self, variant: Variant) -> Variant:
         """Return a variant of NetVLAD with the start that ranks best untrained, unless it has its own."""
-        if variant.aggregator != "netvlad" or variant.alpha is not None or self.domain.is_fixed:
+        starts = variant.aggregator in ("netvlad", "hashed") and not self.domain.is_fixed
+        if not starts or variant.alpha is not None:
             return variant
         if "alpha" not in self.run.extra:
             self.say("choosing the softness of NetVLAD's start on validation identities")
@@ -339,8 +340,7 @@ class _Seed:
         """Measure lifts, and every element kept in floats and in codes."""
         dim = self.settings.backbone.dim
         for recipe in LIFTS:
-            fits = recipe.dim <= dim * (dim + 1) // 2  # so many products and directions there are
-            if fits and (key := self._missing(recipe.name + of, loss)):
+            if recipe.fits(dim) and (key := self._missing(recipe.name + of, loss)):
                 rows, labels = described().sample
                 head = SetNet(fit_head(recipe, rows.numpy(), labels.astype(np.str_)))
                 facts: dict[str, object] = {"bytes": head.bytes_per_item}

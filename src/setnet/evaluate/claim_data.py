@@ -314,7 +314,7 @@ def row_variants(variant: Variant) -> Iterator[tuple[str, str | None]]:
     if variant.aggregator == "average":
         yield f"{variant.name} + W (W after agg.)", "after"
         yield f"{variant.name} + W", "before"
-    elif variant.aggregator != "memory":
+    elif variant.aggregator not in ("memory", "hashed"):
         yield f"{variant.name} + W", "after"
 
 

@@ -1,4 +1,4 @@
-"""The methods that are compared: heads and pooled baselines."""
+"""The methods that are compared: heads, lifts and pooled baselines."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from setnet.heads import Aggregator, Logistic, Mean, SetNet, unit
 from setnet.heads.shipped import head_path, shipped_names
 from setnet.heads.tensor_file import read_texts
 from setnet.heads.whitening import Whitening, fit_whitening
+from setnet.train import RECIPES, fit_head
 
 if TYPE_CHECKING:
-    from setnet.train import NetworkAggregator
+    pass
 
 
 @cache
@@ -67,18 +68,11 @@ BASELINES: dict[str, str] = {
 }
 # From `setnet.train`: shown when its extra is installed.
 IN_TORCH: dict[str, str] = {
-    "gm": f"generalised mean of |x|, p = {PAPER_P}",
-    "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
     "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
     "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
-    "gm per dim": "generalised mean of |x|, p per dimension learned",
-    "gm per dim +W after": "generalised mean of |x|, p per dimension learned, then whitened",
     "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
 }
 WHITEN_UP_TO = 512
-# Generalised means of |x|: of descriptors with signs they keep the sizes only, and are no fair baseline.
-UNSIGNED = ("gm", "gm +W after", "gm per dim", "gm per dim +W after")
-NOT_APPLICABLE = "not applicable: the descriptors have signs"
 
 
 @dataclass(frozen=True)
@@ -93,36 +87,33 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class Methods:
-    """Makes methods by name, fitted on people who are not in the test."""
+    """Makes methods by name, fitted on people who are not in the test.
+
+    The shipped heads were fitted to real faces: of virtual people all methods are refitted, so these are left
+    out and lifts stand for them, which are made in the same way.
+    """
 
     train: LabelledPeople
     seed: int = 0
     heads: Sequence[str] = ()
     fitting_sets: int = 6000
+    is_virtual: bool = False
 
     def names(self) -> list[str]:
-        """Return all names: baselines, then heads, whitened ones where there are enough faces for that."""
-        names = [name for name in self._baselines() if name not in self.not_applicable]
+        """Return all names: baselines, lifts, heads, whitened ones where there are enough faces for that."""
+        names = [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
         if not self.whitens:
             names = [name for name in names if "+W" not in name]
+        names += [name for name, recipe in RECIPES.items() if recipe.fits(self.train.dim)]
         for head in self.head_names():
             names.append(head)
             if load_head(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
                 names.append(f"{head} +W after")
         return names
 
-    @property
-    def not_applicable(self) -> list[str]:
-        """The baselines that make no sense of these descriptors."""
-        return [name for name in UNSIGNED if name in self._baselines() and self.train.descriptors.min() < 0]
-
-    @staticmethod
-    def _baselines() -> list[str]:
-        return [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
-
     def head_names(self) -> list[str]:
         """Return the heads that take these descriptors."""
-        heads = [*shipped_names(), *self.heads]
+        heads = [*(() if self.is_virtual else shipped_names()), *self.heads]
         return [head for head in heads if load_head(head).element_dim == self.train.dim]
 
     @property
@@ -132,7 +123,7 @@ class Methods:
 
     def chosen(self, given: Sequence[str] = ()) -> list[str]:
         """Return the given names and heads, all names by default; an unknown one is an error."""
-        valid = [*self.names(), *self.not_applicable]
+        valid = self.names()
         for head in self.heads:
             self._fits(load_head(head))
         for name in given:
@@ -147,7 +138,7 @@ class Methods:
 
     def chosen_heads(self, given: Sequence[str] = ()) -> list[str]:
         """Return the given heads: of one face, the baselines are the descriptor itself."""
-        heads = self.head_names()
+        heads = {*RECIPES, *self.head_names()}
         return [name for name in self.chosen(given) if name in heads]
 
     def make(self, name: str) -> Method:
@@ -196,13 +187,13 @@ class Methods:
             return Whitened(Mean(dim), self.whitening, "before")
         if name == "memory":
             return _in_torch(name, dim)
+        if name in RECIPES:
+            return SetNet(fit_head(RECIPES[name], self.train.descriptors, self.train.labels))
         base = name.removesuffix(" +W after")
         inner: Aggregator
         if base == "mean":
             inner = Mean(dim)
-        elif base == "gm per dim":
-            inner = self._learned_mean
-        elif base.startswith("gm"):
+        elif base == "gm signed":
             inner = _in_torch(base, dim)
         else:
             inner = load_head(base)
@@ -210,10 +201,6 @@ class Methods:
         if base == name:
             return inner
         return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
-
-    @cached_property
-    def _learned_mean(self) -> Aggregator:
-        return learned_mean(self.train, self.seed)
 
     def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
         """Return set vectors of random sets of training faces."""
@@ -238,40 +225,10 @@ def _in_torch(name: str, dim: int) -> Aggregator:
     from setnet.train.network import make_aggregator
 
     backbone = Descriptors(dim)
-    if name.startswith("gm"):
-        mean = GeneralisedMean(dim, p=PAPER_P, signed="signed" in name)
+    if name == "gm signed":
+        mean = GeneralisedMean(dim, p=PAPER_P, signed=True)
         return NetworkAggregator(SetNetwork(backbone, mean), f"gm-{PAPER_P:g}")
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
-
-
-def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = 1000) -> NetworkAggregator:
-    """Return the generalised mean with p per dimension, trained on descriptors of people (section 5.2).
-
-    From p = 3, on sets of two, by the loss of equation 2, as in the paper.
-    """
-    from setnet.train import NetworkAggregator, SetNetwork
-    from setnet.train.aggregators import GeneralisedMean
-    from setnet.train.backbones import Descriptors
-    from setnet.train.loop import ProcessGroup, train_loop
-    from setnet.train.settings import SetSettings
-    from setnet.train.sources import DescriptorSource
-    from setnet.train.training import load_set_batch, set_step_loss
-
-    source = DescriptorSource(people.descriptors, people.labels)
-    mean = GeneralisedMean(people.dim, per_dimension=True)
-    network = SetNetwork(Descriptors(people.dim), mean)
-    # Of fixed descriptors p moves slowly: at the rates of a network it would stay at 3.
-    schedule = SetSettings(steps, rate=1.0, weight_decay=0.0, drops=(), identities=min(84, source.people))
-    train_loop(
-        "gm per dim",
-        network,
-        lambda step: set_step_loss(
-            network, load_set_batch(source, schedule, seed, step, ProcessGroup()), schedule
-        ),
-        schedule,
-        on_step=lambda step, loss: mean.p.data.clamp_(min=1.0),  # nearer to 0 there is no mean any more
-    )
-    return NetworkAggregator(network, "gm per dim")
 
 
 def _note(name: str, aggregator: Aggregator) -> str:
@@ -279,6 +236,8 @@ def _note(name: str, aggregator: Aggregator) -> str:
     inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
     exponents = getattr(inner, "exponents", [])
     learned = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if len(exponents) > 1 else ""
+    if name in RECIPES:
+        return f"{RECIPES[name].summary}, refitted"
     return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learned
 
 

@@ -96,6 +96,7 @@ class TrainTestSplit:
     train: LabelledPeople
     test: LabelledPeople
     name: str
+    is_virtual: bool = False
 
 
 def read_people(path: str | Path) -> LabelledPeople:
@@ -165,7 +166,7 @@ def virtual_split(path: Path | None, difficulty: float, seed: int, people: int =
         rows = drawn.faces(rng, drawn.people(rng, several + singles), who)
         labels = np.array([f"v{half}-{i}" if i < several else "" for i in who.tolist()])
         parts.append(LabelledPeople(rows, labels))
-    return TrainTestSplit(parts[0], parts[1], f"virtual people, difficulty {difficulty:g}")
+    return TrainTestSplit(*parts, f"virtual people, difficulty {difficulty:g}", is_virtual=True)
 
 
 def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:

@@ -8,19 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, choice_error
+from setnet.errors import choice_error
 from setnet.evaluate import EXPERIMENTS, experiment_module
 from setnet.evaluate.plots import plots_of
-from setnet.evaluate.record import Record, Row, mean_and_error, read_record
+from setnet.evaluate.record import Record, Row, mean_and_error
 from setnet.evaluate.stress_trial import FACES, ndcg_name
 from setnet.evaluate.tables import Table, conditions
-
-INTRODUCTION = """# Result tables
-
-Each part between `begin generated` and `end generated` was written by a command, which it names with its
-settings, machine, versions and seed. Simulated and LFW numbers are not the paper's: where both stand in one
-table, its first column says which is which.
-"""
 
 
 def tables_of(record: Record) -> list[Table]:
@@ -29,34 +22,6 @@ def tables_of(record: Record) -> list[Table]:
         return []
     found: list[Table] = experiment_module(record.experiment).tables(record)
     return found
-
-
-def read_folder(folder: Path) -> list[tuple[str, Record]]:
-    """Return the results in a folder with their file names, in the order of the paper."""
-    if not folder.is_dir():
-        raise InvalidInputError(f"{folder} is no folder: give the one with the --json files of experiments")
-    found = [(path.stem, read_record(path)) for path in sorted(folder.glob("*.json"))]
-    known = [pair for pair in found if pair[1].experiment in EXPERIMENTS]
-    if not known:
-        others = f" of these experiments, only {', '.join(name for name, _ in found)}" if found else ""
-        raise InvalidInputError(
-            f"{folder} holds no results{others}: looked for *.json of {', '.join(EXPERIMENTS)}; run one of "
-            f"these with --json {folder}/NAME.json"
-        )
-    return sorted(known, key=lambda pair: ([*EXPERIMENTS].index(pair[1].experiment), pair[0]))
-
-
-def write_report(folder: Path, out: Path) -> Path:
-    """Put each result of a folder into its own block of a Markdown page; other text of the page stays."""
-    if not out.is_file():
-        _write(out, INTRODUCTION)
-    for name, record in read_folder(folder):
-        tables = tables_of(record)
-        if record.experiment in DIFFERENCES:
-            tables += compare_with_paper(record)
-        made_by = f"setnet evaluate {record.experiment}"
-        write_section(out, f"evaluate {name}", _title(name, record), record, tables, made_by)
-    return out
 
 
 def write_section(
@@ -83,12 +48,6 @@ def with_block(text: str, name: str, content: str) -> str:
     if pattern.search(text):
         return pattern.sub(lambda _: block, text)
     return text.rstrip("\n") + "\n\n" + block + "\n"
-
-
-def _title(name: str, record: Record) -> str:
-    title: str = experiment_module(record.experiment).TITLE
-    rest = name.removeprefix(record.experiment).strip("-_ ")
-    return f"{title}: {rest}" if rest else title
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from setnet.engine import SetIndex
-from setnet.evaluate.methods import NOT_APPLICABLE, Method, Methods
+from setnet.evaluate.methods import Method, Methods
 from setnet.evaluate.queries import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.representations import CODE_BITS, code_name, coded_elements, element_bytes
@@ -73,9 +73,6 @@ def run(run: Run, settings: Settings) -> None:
             index.close()
             SetIndex.destroy(path)
         _kept_rows(run, stored, methods, runner, Path(made) / "codes")
-    for name in methods.not_applicable:
-        if not run.has(name):
-            run.add(Row(name, {}, {"bytes_per_item": NOT_APPLICABLE}))
 
 
 def _kept_rows(run: Run, world: World, methods: Methods, runner: QueryRunner, path: Path) -> None:

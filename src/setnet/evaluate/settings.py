@@ -154,7 +154,8 @@ class MethodSettings(PeopleSettings):
 
     def fitted_methods(self, split: TrainTestSplit, max_sets: int | None = None) -> Methods:
         """Return the methods, fitted on one half by so many sets at most."""
-        return Methods(split.train, self.seed, self.heads, min(FITTING_SETS, max_sets or FITTING_SETS))
+        sets = min(FITTING_SETS, max_sets or FITTING_SETS)
+        return Methods(split.train, self.seed, self.heads, sets, split.is_virtual)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from setnet.evaluate.methods import NOT_APPLICABLE, Methods
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.ranking_calibration import with_distractors
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.representations import (
     CODE_BITS,
@@ -22,6 +23,7 @@ from setnet.evaluate.representations import (
 )
 from setnet.evaluate.settings import MethodSettings, experiment, setting
 from setnet.evaluate.stress_trial import (
+    DISTRACTORS,
     FACES,
     Representation,
     StressTest,
@@ -69,7 +71,7 @@ def run(run: Run, settings: Settings) -> None:
         StressTest(
             stress_world(
                 split.test.descriptors,
-                split.test.labels,
+                with_distractors(split.test.labels, settings.seed, DISTRACTORS),
                 sets=settings.sets,
                 queries=settings.queries,
                 repeats=settings.repeats,
@@ -83,9 +85,6 @@ def run(run: Run, settings: Settings) -> None:
     for name in todo:
         run.say(name)
         run.add(_row(name, kept.get(name), methods, tests))
-    for name in methods.not_applicable:
-        if not run.has(name):
-            run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def tables(record: Record) -> list[Table]:
         columns += [Column(ndcg_name(depth, count), f"{count} faces") for count in FACES]
         found.append(result_table(f"Stress test, nDCG@{depth}", record.rows, columns, CAPTION))
     rows = {row.name: row for row in record.rows if row.values}
-    if {"mean", ELEMENTS} <= rows.keys() and any(name.startswith("budget codes") for name in rows):
+    if {"mean", ELEMENTS} <= rows.keys():
         found.append(_gap_table(rows))
     return found
 

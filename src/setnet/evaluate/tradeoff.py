@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, SetIndex
-from setnet.evaluate.baselines import PlainElements, PlainSets, PreTags
+from setnet.evaluate.baselines import PlainElements, PreTags
 from setnet.evaluate.measures import Measured
-from setnet.evaluate.methods import Methods, load_head
+from setnet.evaluate.methods import Methods
 from setnet.evaluate.queries import Prepare, QueryRunner, build_index, by_faces, by_whitened_faces
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.representations import CODE_BITS, code_name, coded_elements, element_bytes
 from setnet.evaluate.settings import WorldSettings, experiment, setting
 from setnet.evaluate.tables import CAPTION, FIRST, Column, Table, result_table
 from setnet.evaluate.worlds import StoredWorld, World
-from setnet.heads import Aggregator, Logistic, Mean, codec
+from setnet.heads import Aggregator, Logistic, codec
 
 TITLE = "Quality against time and bytes (section 5.3)"
 
@@ -36,7 +36,6 @@ CODES = "one bit per element, re-rank 2000"
 OPTIMAL = "per element, optimal matching (20 queries)"
 GREEDY = "per element, greedy matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
-PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
 FEW = 20
 
 
@@ -77,7 +76,7 @@ def run(run: Run, settings: Settings) -> None:
     run.total = (
         sum(len(_set_lines(name, RERANKED)) for name in names)
         + len(_set_lines(settings.baseline, (2000,)))
-        + 14
+        + 13
     )
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
     with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
@@ -93,9 +92,9 @@ def run(run: Run, settings: Settings) -> None:
 
 
 def default_head(methods: Methods) -> str:
-    """Return the head of the fewest bytes: wider ones are searched more slowly; the mean if there is none."""
-    loaded = {name: load_head(name) for name in methods.head_names()}
-    return min(loaded, key=lambda name: loaded[name].bytes_per_item, default="mean")
+    """Return the head of 128 bytes: wider ones are searched more slowly; the mean if there is none."""
+    names = methods.names()
+    return next((name for name in ("sface-128", "lift-128") if name in names), "mean")
 
 
 def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -116,9 +115,8 @@ class _Rows:
         self.run, self.methods, self.world, self.folder = run, methods, world, folder
         self.runner = replace(runner, world=world)
         self.few = replace(self.runner, of_two=FEW // 2, of_three=FEW // 2, timed=FEW)
-        # An item's elements: float32 vectors, their 8-bit codes with a scale, one-bit codes with a factor.
-        codes = [codec.row_bytes(world.dim, bits) for bits in (32, 8, 1)]
-        self.face_bytes = (sum(codes) + 6) * world.faces / world.size
+        # An item's elements: float32 vectors, and their codes of nine bits with 8 bytes of norms.
+        self.face_bytes = (4 * world.dim + 9 * world.dim / 8 + 8) * world.faces / world.size
 
     @cached_property
     def logistic(self) -> Logistic:
@@ -126,27 +124,21 @@ class _Rows:
         return self.methods.element_logistic()
 
     def plain(self) -> None:
-        """Measure the searches without an engine first: others are compared with them."""
-        plain: PlainElements | PlainSets
-        for name, runner in ((PLAIN, self.few), (PLAIN_SETS, self.runner)):
-            if self.run.has(name):
-                continue
-            self.run.say(name)
-            if name == PLAIN:
-                plain, logistic, vectors = PlainElements(self.world), self.logistic, self.world.faces
-            else:
-                plain, vectors = PlainSets(self.world, Mean(self.world.dim)), self.world.size
-                logistic = self.methods.make("mean").logistic
-            search = partial(plain.search, k=DEPTH, logistic=logistic)
-            seconds = runner.timing(search, by_faces)
-            found = [
-                runner.measured(q, search(people).tolist())
-                for q, people in enumerate(by_faces(runner, 0)[: len(seconds)])
-            ]
-            people = [query.tolist() for query in runner.queries[: len(found)]]
-            values = Measured.of({key: [[one[key] for one in found]] for key in found[0]}, people)
-            size = codec.row_bytes(self.world.dim, 32) * vectors / self.world.size
-            self._add(_Line(name, by_faces, {}, size, bound=True), values, seconds)
+        """Measure the search without an engine first: others are compared with it."""
+        if self.run.has(PLAIN):
+            return
+        self.run.say(PLAIN)
+        runner, plain = self.few, PlainElements(self.world)
+        search = partial(plain.search, k=DEPTH, logistic=self.logistic)
+        seconds = runner.timing(search, by_faces)
+        found = [
+            runner.measured(query, search(people).tolist())
+            for query, people in enumerate(by_faces(runner, 0)[: len(seconds)])
+        ]
+        people = [query.tolist() for query in runner.queries[: len(found)]]
+        values = Measured.of({key: [[one[key] for one in found]] for key in found[0]}, people)
+        size = codec.row_bytes(self.world.dim, 32) * self.world.faces / self.world.size
+        self._add(_Line(PLAIN, by_faces, {}, size, bound=True), values, seconds)
 
     def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
         """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
@@ -328,6 +320,6 @@ def tables(record: Record) -> list[Table]:
         + f" {FIRST.format(100)}"
         + " Processor time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every "
         "face in the same run. Bytes per item: set vector, plus float32 elements and their codes "
-        "of 8 and 4 bits where the search reads them."
+        "of nine bits where the search reads them."
     )
     return [result_table("Quality against time and bytes", record.rows, columns, note)]

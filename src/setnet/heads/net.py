@@ -16,8 +16,6 @@ from setnet.heads.layers import to_unit
 
 Floats = NDArray[np.float32]
 
-# Level with the mean wherever sets are ranked (docs/results: stress-lfw, retrieval*, tradeoff*, train-heads).
-RETIRED = ("sface-128d", "sface-128w")
 # Elements lifted at once: enough for the matrix products to run at full rate, few enough for the cache.
 CHUNK = 256
 # Elements summed at once: the matrix of memberships is mostly zeros, and more so the larger it is.
@@ -60,11 +58,6 @@ class SetNet:
 
         path = Path(name_or_path)
         if not isinstance(name_or_path, Path) and path.suffix != ".safetensors":
-            if name_or_path in RETIRED:
-                raise InvalidInputError(
-                    f"head {name_or_path!r} is retired, because it ranked no better than the mean: use "
-                    "'mean' in the same bytes or 'sface-512', and make an index that was made with it again"
-                )
             if name_or_path not in shipped_names():
                 raise choice_error("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
             path, head = head_path(name_or_path), shipped_head(name_or_path)

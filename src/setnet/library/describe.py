@@ -48,7 +48,8 @@ def describe_photos(
 ) -> DescribeReport:
     """Describe the main face of each photo and write `descriptors`, `labels`, `paths`, `boxes`, `quality`.
 
-    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order.
+    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order, and
+    `model` says which descriptor in which metric.
     With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
     """
     start = perf_counter()
@@ -68,10 +69,15 @@ def describe_photos(
             if progress is not None:
                 seconds = perf_counter() - start
                 progress(IndexProgress("describing", len(results), len(tasks), 0, faces, failed, seconds))
-    return _write_faces([results[task.path] for task in tasks], out, all_faces, start)
+    from setnet.faces import model_entry
+
+    model = model_entry(settings.descriptor, "descriptor").identity
+    return _write_faces([results[task.path] for task in tasks], out, model, all_faces, start)
 
 
-def _write_faces(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: float) -> DescribeReport:
+def _write_faces(
+    results: Sequence[PhotoResult], out: Path, model: str, all_faces: bool, start: float
+) -> DescribeReport:
     vectors: list[NDArray[np.float32]] = []
     labels: list[str] = []
     paths: list[str] = []
@@ -98,6 +104,7 @@ def _write_faces(results: Sequence[PhotoResult], out: Path, all_faces: bool, sta
         paths=np.array(paths),
         boxes=np.array(boxes, np.float32),
         quality=np.array(quality, np.float32),
+        model=np.array(model),
     )
     return DescribeReport(
         photos=len(results),

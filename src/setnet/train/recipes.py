@@ -1,4 +1,4 @@
-"""Recipes of the heads that come with the package: computed in closed form from labelled descriptors.
+"""Recipes of heads that are computed in closed form from labelled descriptors, as those of the package are.
 
 A head is a *lift*: products of pairs of discriminant directions and, with a smaller share, the directions
 themselves are summed, rotated, and stored at one bit per dimension; the directions come from a strongly
@@ -40,12 +40,16 @@ class Recipe:
     shrink: float = 0.7
     seed: int = 0
 
+    def fits(self, element_dim: int) -> bool:
+        """Whether so many products and directions can be formed of descriptors of a dimension."""
+        return self.dim <= element_dim * (element_dim + 1) // 2
 
-RECIPES = {
+
+RECIPES = {  # of 128 and of 512 bytes
     recipe.name: recipe
     for recipe in (
-        Recipe("sface-512", 4096, 1, "products of directions, 4096 dimensions at one bit", linear_share=0.15),
-        Recipe("sface-128", 1024, 1, "products of directions, 1024 dimensions at one bit"),
+        Recipe("lift-128", 1024, 1, "products of directions, 1024 dimensions at one bit"),
+        Recipe("lift-512", 4096, 1, "products of directions, 4096 dimensions at one bit", linear_share=0.15),
     )
 }
 
@@ -59,8 +63,12 @@ class _Moments:
     within: Floats
 
 
-def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_]) -> Head:
-    """Return the head of a recipe for labelled descriptors; its (w, b) is still to be calibrated."""
+def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_], made_for: str = "") -> Head:
+    """Return the head of a recipe for labelled descriptors; its (w, b) is still to be calibrated.
+
+    Rows labelled "", of unknown people, are left out. `made_for` names the descriptors.
+    """
+    descriptors, labels = descriptors[labels != ""], labels[labels != ""]
     about = {
         "summary": recipe.summary,
         "trained_on": f"{len(np.unique(labels))} people, {len(labels)} faces",
@@ -71,7 +79,7 @@ def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_]) -> H
         element_dim=descriptors.shape[1],
         bits=recipe.bits,
         logistic=SET_LOGISTIC,
-        descriptor="sface",
+        descriptor=made_for,
         about=about,
         **_lift(_moments(descriptors, labels), recipe),
     )
@@ -99,11 +107,13 @@ def _lift(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
     """
     rng = np.random.default_rng(recipe.seed)
     axes, reliability = _discriminant(moments, recipe)
-    inner, dim = len(axes), recipe.dim
-    if dim % BLOCK_SIDE or not inner < dim <= inner + inner * (inner - 1) // 2:
+    dim = recipe.dim
+    axes = axes[:, : dim // 2]  # room for as many products
+    inner = axes.shape[1]
+    if dim % BLOCK_SIDE or not recipe.fits(inner):
         raise TrainingError(
             f"a lift of {inner} dimensions cannot have {dim}: a multiple of {BLOCK_SIDE} up to "
-            f"{inner + inner * (inner - 1) // 2} is wanted"
+            f"{inner * (inner + 1) // 2} is wanted"
         )
     first, second = np.triu_indices(inner, 1)
     best = np.argsort(-reliability[first] * reliability[second], kind="stable")[: dim - inner]
