@@ -30,7 +30,6 @@ from setnet.train.loop import process_group
 from setnet.train.training import train_sets
 from setnet.train.settings import load_settings
 
-sys.modules["torch.utils.tensorboard"] = None  # slow to import, and no log is looked at
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)  # float32 would show rounding, grown step by step, and hide mistakes
 

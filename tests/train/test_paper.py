@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -16,16 +15,36 @@ import torch
 
 from setnet.evaluate import read_record
 from setnet.evaluate.claim import over_seeds
+from setnet.evaluate.people import read_split
 from setnet.train import FaceArray, load_settings, new_backbone, new_network, train_sets
 from setnet.train.loop import ProcessGroup
 from setnet.train.training import initialise_network, load_set_batch
 from tests.support.learn_people import pattern, photo_folder
+from tests.support.lfw_sample import LFW
 
 TOY = [
     "backbone.name=small", "backbone.size=32", "backbone.width=0.25", "backbone.dim=16",
     "augment.short_side=36", "aggregator.dim=12", "aggregator.clusters=2", "aggregator.start_sets=100",
     "pretrain.batch=13", "pretrain.steps=2", "sets.identities=9", "sets.steps=1",
 ]  # fmt: skip
+
+
+def photos_of_people(root: Path) -> Path:
+    """Make folders of people of both of LFW's halves; of made-up photos under their names without LFW."""
+    split = read_split()
+    train, test = (sorted(half) for half in (split.train, split.test))
+    if not (LFW / "images").is_dir():
+        photo_folder(root, 30, 4)
+        for folder, name in zip(sorted(root.iterdir()), [*train[:20], *test[:10]], strict=True):
+            folder.rename(root / name)
+        return root
+    for half, people in ((train, 20), (test, 10)):
+        several = [name for name in half if len(os.listdir(LFW / "images" / name)) >= 4]
+        for name in several[:people]:
+            (root / name).mkdir(parents=True)
+            for photo in sorted((LFW / "images" / name).iterdir())[:4]:
+                (root / name / photo.name).symlink_to(photo)
+    return root
 
 
 def train_paper(data: Path, out: Path, *, processes: int) -> list[str]:
@@ -53,12 +72,7 @@ def train_paper(data: Path, out: Path, *, processes: int) -> list[str]:
 
 
 def test_two_processes_train_and_measure_every_network_of_the_tables(tmp_path: Path) -> None:
-    data, out = photo_folder(tmp_path / "photos", 40, 4), tmp_path / "run"
-    split = {
-        "train": [f"person-{n:03d}" for n in range(20)],
-        "test": [f"person-{n:03d}" for n in range(20, 40)],
-    }
-    (tmp_path / "split.json").write_text(json.dumps(split))
+    data, out = photos_of_people(tmp_path / "photos"), tmp_path / "run"
     first, second = train_paper(data, out, processes=2)
     assert "SetNet-3 + W" in first
     assert not second
@@ -67,6 +81,8 @@ def test_two_processes_train_and_measure_every_network_of_the_tables(tmp_path: P
     for name in ("Baseline", "Baseline-2", "Baseline-3", "SetNet", "SetNet-2", "SetNet-3"):
         assert {name, f"{name} + W"} <= set(rows)
     assert {"Baseline-2 (agg. before FC) + W", "Baseline-GM-2 + W", "Descriptor-per-element"} <= set(rows)
+    assert record.extra["identities"] == [15, 5, 10]
+    assert {"AggNet-3", "Element codes, 1 bit, of SetNet-3"} <= set(rows)
     weights = (out / "seed-0" / "logistic" / "rate-0.01" / "setnet-3" / "network.safetensors").stat()
     (again,) = train_paper(data, out, processes=1)
     assert again == first

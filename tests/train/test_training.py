@@ -8,9 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from setnet.errors import PhotoError, TrainingError
+from setnet.errors import InvalidInputError, ModelError, PhotoError, TrainingError
+from setnet.heads import codec
+from setnet.train import loop
 from setnet.train.aggregators import (
     GeneralisedMean,
+    HashedNetVLAD,
     NetVLAD,
     NetVLADAggregator,
     initialise_aggregator,
@@ -23,20 +26,23 @@ from setnet.train.backbones import make_backbone
 from setnet.train.faces import FaceArray, FaceFolder
 from setnet.train.loop import ProcessGroup, TrainReport, best_checkpoint, latest_checkpoint
 from setnet.train.network import (
+    NetworkAggregator,
     SetNetwork,
     load_backbone,
     load_network,
     make_aggregator,
+    make_head,
     new_backbone,
     save_backbone,
     save_network,
 )
-from setnet.train.settings import TrainingSettings, load_settings
+from setnet.train.settings import Schedule, TrainingSettings, load_settings
 from setnet.train.sources import DescriptorSource, Draw
-from setnet.train.stages import run_sets, run_whiten
+from setnet.train.stages import run_sets, run_whiten, whiten
 from setnet.train.training import (
     batch_of_step,
     calibrate_network,
+    initialise_network,
     load_set_batch,
     pretrain,
     set_step_loss,
@@ -82,6 +88,28 @@ def train_head(
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     report = train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder, stop_at=stop_at)
     return network, report
+
+
+def test_aggnet_learns_the_layer_before_its_signs(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("hashed", backbone, clusters=2))
+    people = DescriptorSource(*descriptors(80, 4))
+    settings = load_settings("default", [*HEAD, "aggregator.start_sets=200", "sets.steps=12"])
+    assert isinstance(network.aggregator, HashedNetVLAD)
+    initialise_network(network, people, settings)
+    before = network.aggregator.fc.weight.detach().clone()
+    train_sets(network, people, settings, tmp_path)
+    assert (network.aggregator.fc.weight - before).abs().max() > 0.001, "no gradient passes a sign"
+    kept = NetworkAggregator(network, "AggNet")
+    faces, counts = people.descriptors[:6], np.array([2, 4])
+    assert kept.encode(faces, counts).shape == (2, 8), "a sign for each of two clusters of 32 dimensions"
+    signs = codec.decode(kept.encode(faces, counts), 64, 1)
+    np.testing.assert_array_equal(signs > 0, kept.pool(faces, counts) > 0)
+    with pytest.raises(ModelError, match="HashedNetVLAD has no run-time form"):
+        make_head(network, "aggnet", "made-up", {})
+    with pytest.raises(InvalidInputError, match="signs"):
+        whiten(network, torch.from_numpy(faces), people.labels[:6], (2,))
 
 
 def test_a_finished_run_repeated_keeps_the_whitening_added_since(tmp_path: Path) -> None:
@@ -278,13 +306,23 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
         train_head(tmp_path, settings)
 
 
-def test_logs_can_be_read_by_tensorboard(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+def test_every_step_is_logged_once_also_when_a_run_goes_on(tmp_path: Path) -> None:
+    settings = load_settings("default", [*HEAD, "sets.steps=20"])
+    rate = loop.learning_rate
 
-    train_head(tmp_path, load_settings("default", HEAD))
-    events = EventAccumulator(str(tmp_path / "logs"))
-    events.Reload()
-    assert len(events.Scalars("sets/loss")) == 30
+    def stopped(schedule: Schedule, step: int) -> float:
+        if step == 14:  # of which the last ten were stored
+            raise KeyboardInterrupt
+        return rate(schedule, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "learning_rate", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train_head(tmp_path, settings)
+    train_head(tmp_path, settings)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 21))
+    assert all(line["loss"] > 0 for line in lines)
 
 
 def test_epochs_visit_every_face_once() -> None:

@@ -218,6 +218,21 @@ class AverageFC(NetVLADAggregator):
         self.vlad = Average(element_dim)
 
 
+class HashedNetVLAD(NetVLADAggregator):
+    """AggNet's aggregator: NetVLAD, a fully-connected layer of as many dimensions, batch norm and signs.
+
+    Signs have no gradient: in training the hyperbolic tangent of the same numbers stands for them. At run
+    time set vectors are signs, and queries the tangents. (Gheisari and others, "AggNet", 2022.)
+    """
+
+    def __init__(self, element_dim: int, clusters: int = 8) -> None:
+        super().__init__(element_dim, clusters * element_dim, clusters)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return one vector per set, its entries nearly signs, at unit length."""
+        return unit(torch.tanh(self.norm(self.fc(self.vlad(elements, counts)))))
+
+
 class WhiteningLayer(nn.Module):
     """A `setnet.heads.Whitening` in torch; applied to set vectors, or to descriptors before aggregation."""
 
@@ -292,27 +307,27 @@ def initialise_netvlad(vlad: NetVLAD, elements: Tensor, seed: int = 0, alpha: fl
     return alpha
 
 
-def initialise_reduction(fc: nn.Linear, norm: nn.BatchNorm1d, pooled: Tensor) -> None:
-    """Put the principal components of NetVLAD's output into `fc`, their statistics into `norm`."""
-    if len(pooled) <= fc.out_features:
-        raise TrainingError(
-            f"PCA to {fc.out_features} dimensions needs more than {fc.out_features} sets, got {len(pooled)}"
-        )
+def principal_axes(pooled: Tensor, dim: int) -> Tensor:
+    """Return the first `dim` principal components of NetVLAD's output as rows."""
+    if len(pooled) <= dim:
+        raise TrainingError(f"PCA to {dim} dimensions needs more than {dim} sets, got {len(pooled)}")
     rows = pooled.detach().double()
     rows = rows - rows.mean(0)
     last = rows.shape[1] - 1
     # Not a full SVD: of 4,096 dimensions only the first are wanted, and this finds no others.
-    first = max(0, last + 1 - fc.out_features)
-    variance, axes = eigh((rows.T @ rows).numpy(), subset_by_index=[first, last])
-    if len(variance) < fc.out_features or variance[0] < 1e-12 * variance[-1]:
+    variance, axes = eigh((rows.T @ rows).numpy(), subset_by_index=[max(0, last + 1 - dim), last])
+    if len(variance) < dim or variance[0] < 1e-12 * variance[-1]:
         raise TrainingError(
-            f"NetVLAD's output varies in fewer than {fc.out_features} directions: "
+            f"NetVLAD's output varies in fewer than {dim} directions: "
             "use fewer output dimensions or more training faces"
         )
+    return torch.from_numpy(axes[:, ::-1].T.copy())
+
+
+def initialise_reduction(fc: nn.Linear, norm: nn.BatchNorm1d, axes: Tensor, pooled: Tensor) -> None:
+    """Put axes into `fc`, and the statistics of what they make of NetVLAD's output into `norm`."""
     with torch.no_grad():
-        fc.weight.copy_(torch.from_numpy(axes[:, ::-1].T.copy()))
-        if fc.bias is not None:
-            fc.bias.zero_()
+        fc.weight.copy_(axes)
         reduced = fc(pooled)
         assert norm.running_mean is not None
         assert norm.running_var is not None
@@ -360,5 +375,10 @@ def initialise_aggregator(
             stop = start + int(piece.sum())
             pieces.append(aggregator.vlad(elements[indices[start:stop]], torch.from_numpy(piece)))
             start = stop
-    initialise_reduction(aggregator.fc, aggregator.norm, torch.cat(pieces))
+    pooled = torch.cat(pieces)
+    if isinstance(aggregator, HashedNetVLAD):  # a sign tells most of a sum of many entries
+        axes = nn.init.orthogonal_(torch.empty(aggregator.dim, aggregator.dim))
+    else:
+        axes = principal_axes(pooled, aggregator.dim)
+    initialise_reduction(aggregator.fc, aggregator.norm, axes, pooled)
     return used

@@ -44,20 +44,17 @@ _IN_LINES = ("loss", "validation nDCG@10")
 
 
 class ProgressLog:
-    """Logs a line every few seconds, and is silent when `quiet`."""
+    """Logs a line every few seconds and all values to ``log.jsonl`` in `folder`; nothing when `quiet`."""
 
     def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
         self.title, self.steps, self.quiet = title, steps, quiet
         self._first, self._started, self._logged = first, time.monotonic(), 0.0
         self._samples = 0
-        self._writer: Any = None
-        if folder is not None and not quiet:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:  # the logs are a convenience: training goes on without them
-                self._writer = None
-            else:
-                self._writer = SummaryWriter(str(folder), purge_step=first)
+        self._file = None if folder is None or quiet else folder / "log.jsonl"
+        if self._file is not None and self._file.is_file():  # steps after a checkpoint are done again
+            lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith("}\n") and json.loads(line)["step"] <= first]
+            self._file.write_text("".join(kept), encoding="utf-8")
 
     def __enter__(self) -> ProgressLog:
         return self
@@ -65,8 +62,6 @@ class ProgressLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        if self._writer is not None:
-            self._writer.close()
         if kind is KeyboardInterrupt and not self.quiet:
             logger.info("%s: stopped; the same command goes on from a checkpoint", self.title)
 
@@ -80,9 +75,10 @@ class ProgressLog:
             return
         seconds = time.monotonic() - self._started
         rate = self._samples / max(seconds, 1e-9)
-        if self._writer is not None:
-            for name, value in (values | {"samples per second": rate}).items():
-                self._writer.add_scalar(f"{self.title}/{name}", value, step)
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": step, **values, "samples per second": rate}) + "\n")
         if seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
             self._logged = seconds
             left = seconds / max(step - self._first, 1) * (self.steps - step)
@@ -356,7 +352,7 @@ def train_loop(
         save(0)  # so that a diverging first step leaves a checkpoint
     losses: list[tuple[int, float]] = []
     quiet = folder is None or group.rank > 0
-    with ProgressLog(title, first, schedule.steps, folder and folder / "logs", quiet) as progress:
+    with ProgressLog(title, first, schedule.steps, folder, quiet) as progress:
         for step in range(first, last):
             rate = learning_rate(schedule, step)
             for parameters in optimiser.param_groups:

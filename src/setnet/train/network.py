@@ -34,6 +34,7 @@ from setnet.train.aggregators import (
     AverageBeforeFC,
     AverageFC,
     GeneralisedMean,
+    HashedNetVLAD,
     MemoryVector,
     NetVLADAggregator,
     WhiteningLayer,
@@ -44,7 +45,7 @@ from setnet.train.resnet import load_vggface2
 from setnet.train.settings import BackboneSettings, TrainingSettings
 from setnet.train.sface import SFaceTransfer, load_sface
 
-AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "memory", "netvlad")
+AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "hashed", "memory", "netvlad")
 
 
 def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> AggregatorModule:
@@ -61,6 +62,8 @@ def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int
         return AverageBeforeFC(backbone.reduce)
     if name in ("gem", "gem-per-dim"):
         return GeneralisedMean(backbone.dim, per_dimension=name == "gem-per-dim")
+    if name == "hashed":
+        return HashedNetVLAD(backbone.dim, clusters)
     if name == "memory":
         return MemoryVector(backbone.dim)
     if name == "netvlad":
@@ -132,7 +135,7 @@ class NetworkAggregator(Aggregator):
 
     def __init__(self, network: SetNetwork, name: str) -> None:
         self.network = network.eval()
-        self.name, self.bits = name, 32
+        self.name, self.bits = name, 1 if isinstance(network.aggregator, HashedNetVLAD) else 32
         self.element_dim, self.dim = network.aggregator.element_dim, network.aggregator.dim
         self.logistic = Logistic(max(network.w.item(), 1e-3), network.b.item())
 
@@ -365,7 +368,7 @@ def make_head(
     aggregator = network.aggregator
     branch: Branch
     output: list[Layer] = []
-    if isinstance(aggregator, NetVLADAggregator) and not isinstance(aggregator.vlad, Average):
+    if type(aggregator) is NetVLADAggregator:
         vlad = aggregator.vlad
         branch = NetVLAD(_numbers(vlad.a.T), _numbers(vlad.b), _numbers(vlad.c))
         output.append(_fold_norm(aggregator))

@@ -17,6 +17,7 @@ from setnet.train.aggregators import (
     AggregatorModule,
     AverageBeforeFC,
     GeneralisedMean,
+    HashedNetVLAD,
     NetVLADAggregator,
     WhiteningLayer,
     random_sets,
@@ -85,6 +86,7 @@ VARIANTS = (
     Variant("SetNet", "netvlad", None),
     Variant("SetNet-2", "netvlad", 2),
     Variant("SetNet-3", "netvlad", 3),
+    Variant("AggNet-3", "hashed", 3),
 )
 
 # What SetNet-2 is without one of its parts each; the loss is the other thing to change.
@@ -251,6 +253,8 @@ def whiten(
     if place not in ("before", "after"):
         raise choice_error("place of whitening", place, ["before", "after"])
     kind = type(network.aggregator)
+    if kind is HashedNetVLAD:
+        raise InvalidInputError("AggNet's set vectors are signs: whitening would make them floats")
     if place == "before" and kind in _WHITENED_AFTER:
         raise InvalidInputError(
             f"{kind.__name__} can only be whitened after aggregation: {_WHITENED_AFTER[kind]}"
