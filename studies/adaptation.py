@@ -50,7 +50,7 @@ from studies.distillation import FeatureSource, adapt, load_settings
 TITLE = "SFace adapted to degraded photos"
 ORIGINAL, ADAPTED = "original", "adapted"
 ELEMENTS, VERIFICATION = "descriptor per element", "verification"
-LIFTS = ("sface-128", "sface-512")
+LIFTS = ("lift-128", "lift-512")
 DISTILS = (0.5, 0.9, 1.0)  # shares of distillation in the loss to choose from
 VALIDATED = 4  # one in so many training people is held out to choose on
 FALSE_MATCH_RATES = (1e-3, 1e-4)

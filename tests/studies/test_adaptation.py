@@ -54,7 +54,7 @@ def test_both_descriptors_are_measured_on_every_kind_of_photos_and_kept(
     photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adaptation, "DISTILS", (0.9, 1.0))
-    monkeypatch.setattr(adaptation, "LIFTS", ("sface-128",))
+    monkeypatch.setattr(adaptation, "LIFTS", ("lift-128",))
     options = ["--trained", photos / "coarse", "--judged", photos / "shaken", "--blocks", 0, "--sets", 200]
     changes = [word for change in SETTINGS for word in ("--set", change)]
 
