@@ -104,7 +104,8 @@ def test_the_command_and_collections(
         with pytest.raises(InvalidInputError, match="32 bytes"):
             index_into(place, [photos], workers=0, bytes_per_photo=64)
     assert CollectedPhotos(place).bytes_per_photo == 32
-    for library, options, kept in (("like", [], 32), ("more", ["--bytes-per-photo", 64], 64)):
+    cases: list[tuple[str, list[object], int]] = [("like", [], 32), ("more", ["--bytes-per-photo", 64], 64)]
+    for library, options, kept in cases:
         words = ["index", "--from", place, "--library", tmp_path / library, *options]
         answered(*words, code=1)  # one file of the album cannot be read
         with Library.open(tmp_path / library) as adopted:

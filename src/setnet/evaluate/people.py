@@ -166,7 +166,8 @@ def virtual_split(path: Path | None, difficulty: float, seed: int, people: int =
         rows = drawn.faces(rng, drawn.people(rng, several + singles), who)
         labels = np.array([f"v{half}-{i}" if i < several else "" for i in who.tolist()])
         parts.append(LabelledPeople(rows, labels))
-    return TrainTestSplit(*parts, f"virtual people, difficulty {difficulty:g}", is_virtual=True)
+    train, test = parts
+    return TrainTestSplit(train, test, f"virtual people, difficulty {difficulty:g}", is_virtual=True)
 
 
 def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:

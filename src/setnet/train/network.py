@@ -368,7 +368,7 @@ def make_head(
     aggregator = network.aggregator
     branch: Branch
     output: list[Layer] = []
-    if type(aggregator) is NetVLADAggregator:
+    if type(aggregator) is NetVLADAggregator and not isinstance(aggregator.vlad, Average):
         vlad = aggregator.vlad
         branch = NetVLAD(_numbers(vlad.a.T), _numbers(vlad.b), _numbers(vlad.c))
         output.append(_fold_norm(aggregator))
