@@ -104,7 +104,7 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(
     for wanted in ("Descriptor-per-element", "Element codes, 8 bits", "Element codes, 1 bit"):
         assert wanted in names
     (aggnet,) = (row for row in first.rows if row.name.startswith("AggNet"))
-    assert aggnet.facts["bytes"] == 4, "a sign for each of NetVLAD's two clusters of 16 dimensions"
+    assert aggnet.facts["bytes"] == 8, "signs of two clusters of 16 dimensions, as whole 64 bits"
     for row in first.rows:
         measured_in = np.array(list(row.values.values()))
         assert measured_in.shape == (9, 2)
