@@ -52,9 +52,11 @@ def client_of(library: Path, settings: WebSettings | None = None) -> Iterator[Te
 
 
 @pytest.fixture(scope="session")
-def shared(made: Any) -> Iterator[TestClient]:
-    """A server over the album; tests leave its photos and folders as they are."""
-    with client_of(made.library) as client:
+def shared(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A server over a copy of the library; tests leave its photos and folders as they are."""
+    library = tmp_path_factory.mktemp("shared") / "library"
+    shutil.copytree(made.library, library)
+    with client_of(library) as client:
         yield client
 
 
