@@ -96,12 +96,33 @@ def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
     expect(tiles).to_have_count(4)
     expect(page.locator("#filter-mode")).to_have_text("Advanced: one by one")
 
-    face = {"photo": tiles.first.locator("..").get_attribute("data-photo"), "face": 0}
+    lone = page.locator('.tile:has([aria-label^="Open IMG-20210704"])')
+    face = {"photo": lone.get_attribute("data-photo"), "face": 0}
     saved = page.request.post(f"{album.url}/api/v1/people", data={"name": "Ida", "photo_faces": [face]})
     album.open(f"people/{saved.json()['id']}")
     expect(page.locator("#view-person .tile .open")).to_have_count(2)
     expect(page.locator("#view-person").locator('[aria-label*=", 3 alike"]')).to_have_count(1)
     expect(page.get_by_role("tab", name="Photos")).to_have_text("Photos4")
+
+    # What is said of a stack is said of all its photos.
+    page.locator("#view-person").locator('[aria-label*=", 3 alike"]').click()
+    album.show_faces()
+    viewer.get_by_role("button", name="Not Ida").click()
+    expect(page.locator(".toast", has_text="Ida removed from 3 photos.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tab", name="Photos")).to_have_text("Photos1")
+    album.undo()
+    expect(page.get_by_role("tab", name="Photos")).to_have_text("Photos4")
+
+    album.open("search")
+    album.look_for("Ida")
+    expect(page.locator(".group h2").first).to_have_text("4 photos with Ida")
+    page.click("#choose-photos")
+    page.locator("#view-search").locator('[aria-label*=", 3 alike"]').click()
+    page.get_by_role("toolbar", name="Selected photos").get_by_role("button", name="Who?").click()
+    page.get_by_role("dialog", name="Who is in them").get_by_role("button", name="Not Ida").click()
+    expect(page.locator(".toast", has_text="Ida removed from 3 photos.")).to_be_visible()
+    expect(page.locator(".summary")).to_have_text("1 photo")
 
 
 def test_a_date_that_no_camera_wrote_is_marked(album: Page) -> None:

@@ -5,7 +5,7 @@ import { Press } from "../device.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { nameFaces } from "../naming.js";
 import { popup } from "../popup.js";
-import { sayOfAll } from "../search/labels.js";
+import { say } from "../search/labels.js";
 import { toast } from "../toasts.js";
 import { selection } from "./selection.js";
 
@@ -67,12 +67,12 @@ function sayings() {
       one.all.push({ photo: photo.id, face });
       if (sure === false) one.guesses.push({ photo: photo.id, face });
     }
-  const say = (text, label, saved, faces) => ({ text, act: () => sayOfAll(label, saved, faces, news) });
+  const alike = selection.hits.filter(({ matches }) => !matches.length).map(({ photo }) => photo); // of stacks
   const single = selection.photos.filter(({ faces }) => faces?.length === 1).map(({ id }) => ({ photo: id, face: 0 }));
   return [
     ...[...found.values()].flatMap(({ saved, all, guesses }) => [
-      guesses.length && say(`This is ${saved.name}`, "confirm", saved, guesses),
-      say(`Not ${saved.name}`, "reject", saved, all),
+      guesses.length && { text: `This is ${saved.name}`, act: () => say("confirm", saved, { faces: guesses }, news) },
+      { text: `Not ${saved.name}`, act: () => say("reject", saved, { faces: all, alike }, news) },
     ]),
     single.length && { text: "This is…", act: () => nameFaces(single, news) },
   ].filter(Boolean);

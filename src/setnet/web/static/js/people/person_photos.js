@@ -87,7 +87,7 @@ export class PersonPhotos {
   }
 
   refuse(match, hit, undone = () => {}) {
-    return rejectFace(this.person, hit.photo, match.face, () => {
+    return rejectFace(this.person, hit, match.face, () => {
       undone();
       this.changed();
     }).then((done) => {
@@ -96,7 +96,7 @@ export class PersonPhotos {
   }
 
   async confirm(match, hit, undone) {
-    const done = await confirmFace(this.person, hit.photo, match.face, () => {
+    const done = await confirmFace(this.person, hit, match.face, () => {
       undone();
       this.changed();
     });

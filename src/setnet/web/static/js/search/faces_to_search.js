@@ -1,4 +1,5 @@
 // Faces to begin a search with: saved people and frequent groups without a name, in two rows, or all of them in a panel.
+// Where one points at faces, a row of them stays for the next one.
 
 import { api, urls } from "../api.js";
 import { isNarrow, isTouch } from "../device.js";
@@ -33,9 +34,18 @@ function tile(person, act) {
     "button",
     { type: "button", class: "face-tile", "aria-label": label, onclick: () => act(person) },
     face,
-    h("span", { class: person.saved ? "" : "muted" }, name),
+    h("span", { class: person.saved ? "" : "muted", title: name }, name),
   );
 }
+
+// A face, and on it the button for photos without it.
+const choice = (person, act, props = {}) =>
+  h(
+    "div",
+    { class: "face-choice" },
+    tile(person, act),
+    iconButton("ban", `Without ${person.saved?.name ?? "this person"}`, () => act({ ...person, without: true }), props),
+  );
 
 export class FacesToSearch {
   constructor() {
@@ -59,17 +69,24 @@ export class FacesToSearch {
 
   // Saved people first, and a third of the places for groups.
   draw() {
-    const [named, unnamed] = [byPhotos(), this.groups];
-    this.element.hidden = query.people.length > 0 || !(named.length + unnamed.length);
+    const isBegun = query.people.length > 0;
+    const [named, unnamed] = [byPhotos(), this.groups].map((all) => all.filter((person) => !isAsked(person)));
+    this.element.hidden = !(named.length + unnamed.length) || (isBegun && (isNarrow() || isTouch()));
+    this.element.classList.toggle("is-begun", isBegun);
     if (this.element.hidden) return;
+    const focused = [...this.element.children].findIndex((one) => one.contains(document.activeElement));
     const room = document.getElementById("main").clientWidth - (isNarrow() ? 24 : 84); // beside the years
-    const places = Math.max(4, 2 * Math.floor(room / WIDTH[isNarrow() ? 1 : 0]));
+    const places = Math.max(4, (isBegun ? 1 : 2) * Math.floor(room / WIDTH[isNarrow() ? 1 : 0]));
     const hasMore = named.length + unnamed.length > places;
     const most = hasMore ? places - 1 : places;
     const groups = unnamed.slice(0, Math.max(Math.floor(most / 3), most - named.length));
     const shown = [...named.slice(0, most - groups.length), ...groups];
     const all = this.opener("face-tile", [h("span", { class: "face sign" }, icon("people")), h("span", {}, "All")]);
-    this.element.replaceChildren(...shown.map((person) => tile(person, search)), ...(hasMore ? [all] : []));
+    this.element.replaceChildren(
+      ...shown.map((person) => choice(person, search, { tabindex: "-1" })), // the panel says "without" to the keyboard
+      ...(hasMore ? [all] : []),
+    );
+    this.element.children[focused]?.querySelector("button")?.focus({ preventScroll: true }); // for the next one
   }
 
   opener(kind, content) {
@@ -100,18 +117,11 @@ export class FacesToSearch {
       const wanted = field.value.trim()
         ? namedLike(field.value).map((one) => ({ saved: one }))
         : [...byPhotos(), ...this.groups];
-      const one = (person) =>
-        h(
-          "div",
-          { class: "face-choice" },
-          tile(person, act),
-          iconButton("ban", `Without ${person.saved?.name ?? "this person"}`, () => act({ ...person, without: true })),
-        );
       list.replaceChildren(
         ...wanted
           .filter((person) => !isAsked(person))
           .slice(0, MOST_SHOWN)
-          .map(one),
+          .map((person) => choice(person, act)),
       );
     };
     fill();

@@ -4,35 +4,41 @@ import { api } from "../api.js";
 import { plural } from "../dom.js";
 import { toast, undoable } from "../toasts.js";
 
-// `person` is a saved person's {id, name}; resolves to whether it was stored.
-async function say(label, text, person, photo, face, undone) {
-  try {
-    const tagged = face === null; // by hand, where no face is
-    const { change, notes = [] } = await (tagged
-      ? api.untag(photo.id, person.id)
-      : api[label](person.id, photo.id, face));
-    for (const note of notes) toast(note, "warn");
-    undoable(text, change, undone);
-    return true;
-  } catch (error) {
-    toast(error.message, "error");
-    return false;
-  }
+// The faces that the library takes for a person's, in photos of which only the file is known.
+async function facesOf(person, photos) {
+  const known = await Promise.all(photos.map(({ id }) => api.photo(id)));
+  return known.flatMap(({ id, faces }) =>
+    faces.flatMap((found, face) => (found.person === person.name ? [{ photo: id, face }] : [])),
+  );
 }
 
-// The same of several faces, as one message: `faces` are {photo, face} by id and number.
-export async function sayOfAll(label, person, faces, undone) {
+// Says of `faces`, {photo, face} by id and number, that they are a saved person's, or are not: also of the faces of theirs in the photos `alike`.
+// A face of null was tagged by hand. Resolves to whether something was stored.
+export async function say(label, person, { faces, alike = [] }, undone) {
   const changes = [];
+  let [told, remarks] = [0, []];
   try {
-    for (const { photo, face } of faces) changes.push((await api[label](person.id, photo, face)).change);
+    for (const { photo, face } of [...faces, ...(await facesOf(person, alike))]) {
+      const answer = await (face === null ? api.untag(photo, person.id) : api[label](person.id, photo, face));
+      const { change, notes = [] } = answer;
+      if (change !== null) changes.push(change); // a copy has what was said of its first
+      if (notes.length) remarks = notes;
+      told += 1;
+    }
   } catch (error) {
     toast(error.message, "error");
   }
+  if (!told) return false;
+  for (const remark of remarks) toast(remark, "warn");
   const what = label === "reject" ? "removed from" : "confirmed in";
-  if (changes.length) undoable(`${person.name} ${what} ${plural(changes.length, "photo")}.`, changes, undone);
+  undoable(`${person.name} ${what} ${told === 1 ? "this photo" : plural(told, "photo")}.`, changes, undone);
+  return true;
 }
 
-export const confirmFace = (person, ...where) =>
-  say("confirm", `${person.name} confirmed in this photo.`, person, ...where);
-export const rejectFace = (person, ...where) =>
-  say("reject", `${person.name} removed from this photo.`, person, ...where);
+const one = (hit, face) => [{ photo: hit.photo.id, face }];
+
+export const confirmFace = (person, hit, face, undone) => say("confirm", person, { faces: one(hit, face) }, undone);
+
+// Of a stack, whose photos show the same, in all photos: else the next one takes the place of the first.
+export const rejectFace = (person, hit, face, undone) =>
+  say("reject", person, { faces: one(hit, face), alike: face === null ? [] : hit.alike }, undone);

@@ -19,7 +19,7 @@ export class Said {
       this.isStale = true;
       this.view.draw();
     };
-    const done = await confirmFace(this.view.savedOf(match), hit.photo, match.face, () => {
+    const done = await confirmFace(this.view.savedOf(match), hit, match.face, () => {
       mark(was);
       undone();
       this.settle();
@@ -38,7 +38,7 @@ export class Said {
         undone();
       });
     } else if (
-      await rejectFace(person.saved, hit.photo, match.face, () => {
+      await rejectFace(person.saved, hit, match.face, () => {
         hidden(false);
         undone();
         this.isStale = true;

@@ -64,7 +64,7 @@ export class ViewerFaces {
   tagged({ photo }, name) {
     const person = savedAs(name);
     const remove = async () => {
-      await rejectFace(person, photo, null, this.redraw);
+      await rejectFace(person, { photo }, null, this.redraw);
       this.redraw();
     };
     return h(
@@ -214,14 +214,14 @@ export class ViewerFaces {
     };
     const done = who.match
       ? await this.act.confirm(who.match, hit, forget)
-      : await confirmFace(who.saved, hit.photo, number, forget);
+      : await confirmFace(who.saved, hit, number, forget);
     if (done) this.said.add(key);
     this.redraw();
   }
 
   async refuse(hit, number, who) {
     if (who.match) await this.act.reject(who.match, hit, this.redraw);
-    else await rejectFace(who.saved, hit.photo, number, this.redraw);
+    else await rejectFace(who.saved, hit, number, this.redraw);
     this.said.delete(`${hit.photo.id}/${number}`);
     this.redraw();
   }
