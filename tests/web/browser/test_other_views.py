@@ -131,6 +131,7 @@ def _offered_to(surface: Page, token: str | None) -> set[str]:
     expect(page.locator("#viewer .side")).to_contain_text("Find this person")
     look()
     page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: "photo=" not in url)  # the browser has gone back
     page.goto(f"{surface.url}/#people")
     page.locator(".group-tile:visible").first.wait_for()
     look()
