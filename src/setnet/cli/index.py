@@ -52,8 +52,8 @@ def index(
     bytes_per_photo: Annotated[
         int | None,
         option(
-            "Keep the descriptors of a photo's faces in N bytes together, not as floats (about 500 each) "
-            "with a set vector of 512; fixed when a library or collection is made.",
+            "Keep the descriptors of all faces of a photo in N bytes, instead of about 500 bytes a face and "
+            "a set vector of 512. A library or collection that exists keeps what it was made with.",
             "--bytes-per-photo",
             min=16,
             metavar="N",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,6 @@ from setnet.heads.shipped import head_path, shipped_names
 from setnet.heads.tensor_file import read_texts
 from setnet.heads.whitening import Whitening, fit_whitening
 from setnet.train import RECIPES, fit_head
-
-if TYPE_CHECKING:
-    pass
 
 
 @cache

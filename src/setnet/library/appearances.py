@@ -128,7 +128,7 @@ def find_appearances(
 ) -> Appearances:
     """Return where people are, as searches for each of them alone find them: all, or only `sure` matches.
 
-    With `only`, the place of one of the people, of photos without that person some or all are left out.
+    `only` is the place of one of the people: photos without that person may be left out.
     """
     vectors = np.zeros((len(people), library.dim), np.float32)
     thresholds = np.full(len(people), np.inf)
