@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from markdown.extensions.toc import slugify
 from PIL import Image
 
 from setnet import system
@@ -99,16 +100,21 @@ def test_every_service_can_be_parsed_and_calls_commands_that_there_are(file: Pat
         assert set(re.findall(r"--[a-z-]+", words)) <= known
 
 
+def without_fences(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.parametrize("page", sorted({*PAGES, *REPOSITORY.glob("*.md")}), ids=name_of)
-def test_every_link_leads_to_a_file(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    targets = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)]
-    local = [target for target in targets if target and "://" not in target]
-    missing = [
-        target
-        for target in local
-        if "reference/" not in target and not (page.parent / target).exists()  # the reference is generated
-    ]
+def test_every_link_leads_to_a_file_and_its_heading(page: Path) -> None:
+    links = [link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", without_fences(page))]
+    missing = []
+    for target, _, heading in links:
+        if "://" in target or "reference/" in target:  # the reference is generated
+            continue
+        file = page.parent / target if target else page
+        headings = re.findall(r"^#+ (.+)$", without_fences(file), re.MULTILINE) if heading else []
+        if not file.exists() or (heading and heading not in {slugify(one, "-") for one in headings}):
+            missing.append(f"{target}#{heading}")
     assert missing == []
 
 
