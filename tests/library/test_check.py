@@ -94,8 +94,8 @@ def test_flipped_bits_that_alter_rows_are_found(stored: Path, tmp_path: Path) ->
         "UPDATE labels SET is_match = 1 - is_match",
         "UPDATE meta SET value = 'other' WHERE key = 'model'",
         "DELETE FROM folders",
-        "DROP TRIGGER photos_counted_out",
-        "DELETE FROM photo_counts WHERE state = 'ready'",
+        "DROP TRIGGER faces_leave_group",
+        "DROP INDEX photos_by_time",
     ],
 )
 def test_rows_changed_behind_the_back_are_found(stored: Path, change: str) -> None:

@@ -26,7 +26,12 @@ def test_a_repair_keeps_external_ids(tmp_path: Path) -> None:
     shutil.rmtree(place / "index")
     Library.repair(place)
     with Library.open(place) as library:
-        known = {row[0] for row in library.database.connection.execute("SELECT external FROM photo_facts")}
+        known = {
+            row[0]
+            for row in library.database.connection.execute(
+                "SELECT external FROM photos WHERE external IS NOT NULL"
+            )
+        }
         assert known == {"B"}
         assert library.check() == []
 

@@ -13,7 +13,7 @@ from setnet.library.database import Database
 from setnet.library.journal import JournalContents, differing_rows, lost_changes, stored_number
 from setnet.library.paths import INDEX
 from setnet.library.photo_writer import find_disagreements
-from setnet.library.schema import count_problems, damaged_photos, group_problems, schema_problems
+from setnet.library.schema import damaged_photos, group_problems, schema_problems
 from setnet.system import FileLock
 
 _MAX_PROBLEMS = 20
@@ -56,7 +56,7 @@ def database_problems(db: sqlite3.Connection) -> list[str]:
     broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
     broken = broken or schema_problems(db)
     broken = broken or [f"photo {photo} is not as it was stored" for photo in damaged_photos(db)]
-    return broken or count_problems(db) or group_problems(db)
+    return broken or group_problems(db)
 
 
 def _journal_problems(

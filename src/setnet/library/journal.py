@@ -35,7 +35,7 @@ _LABEL = "id person content x0 y0 x1 y1 descriptor is_match added"
 # The columns of each table; the first one is its key. In the order of what refers to what.
 JOURNAL_TABLES: Mapping[str, str] = {
     "meta": "key value",
-    "folders": "path added scanned",
+    "folders": "path added",
     "people": "id name key added uid note cover",
     "aliases": "id person name key",
     "examples": _EXAMPLE,

@@ -290,8 +290,7 @@ def tag_photo(db: sqlite3.Connection, person: int, photo_id: str, box: Box | Non
     """Keep that a person is in a photo, at a place or anywhere; a tag that says nothing new is an error."""
     photo, name = photo_number(photo_id), person_name(db, person)
     row = db.execute(
-        "SELECT hash, width, height, path FROM photos LEFT JOIN shots USING (id) "
-        "WHERE photos.id = ? AND state = 'ready' AND start IS NULL",
+        "SELECT hash, width, height, path FROM photos WHERE id = ? AND state = 'ready' AND start IS NULL",
         (photo,),
     ).fetchone()
     if row is None:

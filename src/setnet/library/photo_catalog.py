@@ -19,7 +19,7 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.library.database import Database, stored_commits
 from setnet.library.paths import THUMBNAILS, as_path, display_path, resolve_path, source_file
 from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_number, taken_time
-from setnet.library.schema import FACES, Counts, face_number, read_counts
+from setnet.library.schema import Counts, read_counts
 from setnet.library.stacks import Moment
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class PhotoCatalog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._counted: tuple[int, Counts] | None = None  # as of a commit
 
     def get_many(self, ids: Iterable[str]) -> dict[str, LibraryPhoto]:
         """Return the finished photos among `ids`, by id; others are left out."""
@@ -61,21 +62,16 @@ class PhotoCatalog:
         with self._database.reading() as db:
             faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
             for photo, *face in db.execute(
-                "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
-                f"WHERE photo IN {_AMONG} ORDER BY photo, ordinal",
+                f"SELECT * FROM faces WHERE photo IN {_AMONG} ORDER BY photo, ordinal",
                 (numbers,),
             ).fetchall():
                 faces[photo].append(StoredFace(*face))
             for row in db.execute(
-                "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video, "
-                "taken_from, note, external, colour FROM photos LEFT JOIN shots USING (id) "
-                f"LEFT JOIN photo_facts USING (id) WHERE photos.id IN {_AMONG} AND state = 'ready'",
+                "SELECT id, path, size, hash, taken, width, height, start, stop, best, video, taken_from, "
+                f"note, external, colour FROM photos WHERE id IN {_AMONG} AND state = 'ready'",
                 (numbers,),
             ).fetchall():
-                own = faces.get(row[0], [])
-                if row[_START] is not None:
-                    own = _with_times(db, row[0], own)
-                found[str(row[0])] = _photo(row, tuple(own))
+                found[str(row[0])] = _photo(row, tuple(faces.get(row[0], ())))
         return found
 
     def get(self, photo_id: str) -> LibraryPhoto:
@@ -96,7 +92,7 @@ class PhotoCatalog:
 
     def video_shots(self, video: bytes) -> list[LibraryPhoto]:
         """Return the shots of a video file in order; one that the library does not know has none."""
-        is_shot = "path > ? AND path < ? AND state = 'ready' AND id IN (SELECT id FROM shots) ORDER BY path"
+        is_shot = "path > ? AND path < ? AND state = 'ready' AND start IS NOT NULL ORDER BY path"
         return self._select(is_shot, video + b"/", video + b"0")  # "0" follows "/"; times have leading zeros
 
     def all_photos(self) -> Iterator[LibraryPhoto]:
@@ -149,8 +145,7 @@ class PhotoCatalog:
         with self._database.reading() as db:
             rows = db.execute(
                 "SELECT id, strftime('%Y-%m', taken, 'unixepoch'), hash, path, taken, taken_from, start, "
-                "faces FROM photos LEFT JOIN shots USING (id) LEFT JOIN photo_facts USING (id) "
-                f"WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
+                f"faces FROM photos WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
                 list(given.values()),
             ).fetchall()
         return [(photo, month, Moment.of_row(photo, *facts)) for photo, month, *facts in rows]
@@ -158,15 +153,13 @@ class PhotoCatalog:
     def photo_folders(self) -> dict[bytes, int]:
         """Return how many finished photos and shots lie directly in which folder."""
         with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT path, start FROM photos LEFT JOIN shots USING (id) WHERE state = 'ready'"
-            )
+            rows = db.execute("SELECT path, start FROM photos WHERE state = 'ready'")
             return Counter(os.path.dirname(source_file(path, start)) for path, start in rows)
 
     def shot_ids(self) -> set[str]:
         """Return the ids of all shots."""
         with self._database.reading() as db:
-            return {str(photo) for (photo,) in db.execute("SELECT id FROM shots")}
+            return {str(photo) for (photo,) in db.execute("SELECT id FROM photos WHERE start IS NOT NULL")}
 
     def tagged_with_others(self, ids: Iterable[str | None]) -> set[str]:
         """Return the photos with a tag of somebody who has none of these ids."""
@@ -183,8 +176,7 @@ class PhotoCatalog:
         found: dict[bytes, KnownFile] = {}
         with self._database.reading() as db:
             for path, start, photo, size, mtime_ns, content, state in db.execute(
-                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state "
-                "FROM photos LEFT JOIN shots USING (id)"
+                "SELECT path, start, id, size, mtime_ns, coalesce(video, hash), state FROM photos"
             ):
                 file, ids = source_file(path, start), (photo,)
                 if start is not None and (known := found.get(file)) is not None:
@@ -200,8 +192,7 @@ class PhotoCatalog:
         with self._database.reading() as db:
             rows = db.execute(
                 "SELECT id, path, NULL, state FROM photos WHERE hash = ?1 UNION ALL "
-                "SELECT photos.id, path, start, state FROM shots JOIN photos USING (id) WHERE video = ?1 "
-                "ORDER BY 1",
+                "SELECT id, path, start, state FROM photos WHERE video = ?1 ORDER BY 1",
                 (content_hash,),
             )
             for photo, path, start, state in rows:
@@ -246,15 +237,15 @@ class PhotoCatalog:
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:
-            return read_counts(db)
+            commit = stored_commits(db)
+            if self._counted is None or self._counted[0] != commit or db.in_transaction:
+                self._counted = commit, read_counts(db)
+            return self._counted[1]
 
     def finished(self) -> tuple[int, int]:
         """Return how many photos are finished, and how many faces they have."""
-        with self._database.reading() as db:
-            row = db.execute("SELECT photos, faces FROM photo_counts WHERE state = 'ready'").fetchone()
-        if row is None:
-            raise StorageError("the counts of photos in the library are damaged: run `setnet repair`")
-        return int(row[0]), int(row[1])
+        counts = self.counts()
+        return counts.photos, counts.faces
 
     def commit(self) -> int:
         """Return the number of the last change of photos or people."""
@@ -268,9 +259,6 @@ class PhotoCatalog:
         return None if row is None else str(row[0])
 
 
-_START = 7  # the column of a shot's start
-
-
 def _tests_of(conditions: Conditions) -> dict[str, Any]:
     """Return conditions as tests of SQL, each with its value."""
     least, most = conditions.faces or (None, None)
@@ -279,7 +267,7 @@ def _tests_of(conditions: Conditions) -> dict[str, Any]:
         "taken < ?": taken_number(conditions.before),
         "faces >= ?": least,
         "faces <= ?": most,
-        "(id IN (SELECT id FROM shots)) = ?": conditions.kind and conditions.kind == "video",
+        "(start IS NOT NULL) = ?": conditions.kind and conditions.kind == "video",
     }
     if conditions.folder is not None:
         inside = resolve_path(conditions.folder).rstrip(b"/") + b"/"
@@ -292,15 +280,6 @@ def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:
     path, taken = source_file(path, start), taken_time(taken)
     shot = (start, stop, best, video or b"")
     return LibraryPhoto(str(photo_id), path, size, content, taken, width, height, faces, *shot, *facts)
-
-
-def _with_times(db: sqlite3.Connection, photo: int, faces: Sequence[StoredFace]) -> list[StoredFace]:
-    rows = db.execute(
-        "SELECT id, at, seen, track FROM shot_faces WHERE id BETWEEN ? AND ?",
-        (face_number(photo, 0), face_number(photo, FACES - 1)),
-    )
-    times = {number - face_number(photo, 0): values for number, *values in rows}
-    return [face.with_times(*times[face.ordinal]) if face.ordinal in times else face for face in faces]
 
 
 LONGEST_EXTERNAL_ID = 200
@@ -403,11 +382,7 @@ class Photos(PhotoCatalog):
         self.get(photo_id)
         try:
             with self._database.writing() as db:
-                db.execute(
-                    "INSERT INTO photo_facts (id, external) VALUES (?, ?) "
-                    "ON CONFLICT (id) DO UPDATE SET external = excluded.external",
-                    (int(photo_id), external_id),
-                )
+                db.execute("UPDATE photos SET external = ? WHERE id = ?", (external_id, int(photo_id)))
         except StorageError as error:
             if isinstance(error.__cause__, sqlite3.IntegrityError):
                 other = self.with_external_id(external_id or "")
@@ -421,5 +396,5 @@ class Photos(PhotoCatalog):
     def with_external_id(self, external_id: str) -> LibraryPhoto | None:
         """Return the photo that another program knows by this id, or None."""
         with self._database.reading() as db:
-            row = db.execute("SELECT id FROM photo_facts WHERE external = ?", (external_id,)).fetchone()
+            row = db.execute("SELECT id FROM photos WHERE external = ?", (external_id,)).fetchone()
         return None if row is None else self.get_many([str(row[0])]).get(str(row[0]))

@@ -42,7 +42,7 @@ from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_reader import PhotoResult, taken_date
 from setnet.library.photos import taken_number
 from setnet.library.pictures import SPRITE, THUMBNAIL_SIDE, cache_picture, delete_stale
-from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
+from setnet.library.schema import members_in, refresh_groups, rejoin_groups
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
@@ -92,9 +92,8 @@ class PhotoWriter:
                 row
                 for photo in sorted({photo for found in places for photo, _ in found})
                 for row in db.execute(  # all shots of a video: what is not stored with the others goes
-                    "SELECT photos.id, photos.path, size, mtime_ns, hash, start FROM photos "
-                    "LEFT JOIN shots USING (id) WHERE state = 'ready' AND (photos.id = ?1 OR photos.id IN "
-                    "(SELECT id FROM shots WHERE video = (SELECT video FROM shots WHERE id = ?1)))",
+                    "SELECT id, path, size, mtime_ns, hash, start FROM photos WHERE state = 'ready' "
+                    "AND (id = ?1 OR video = (SELECT video FROM photos WHERE id = ?1))",
                     (photo,),
                 )
             ]
@@ -318,9 +317,7 @@ def index_attributes(
 
 def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
     """Give a photo its new path; examples of people that come from it follow, to be forgotten with it."""
-    old, start = db.execute(
-        "SELECT path, start FROM photos LEFT JOIN shots USING (id) WHERE photos.id = ?", (photo_id,)
-    ).fetchone()
+    old, start = db.execute("SELECT path, start FROM photos WHERE id = ?", (photo_id,)).fetchone()
     for table in ("examples", "removed_examples"):
         for now, before in {(path, old), (source_file(path, start), source_file(old, start))}:
             sources = (display_path(now).encode(), display_path(before).encode())
@@ -349,6 +346,7 @@ def _follow(db: sqlite3.Connection, result: PhotoResult) -> None:
 
 
 def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
+    is_shot = result.start is not None
     values = {
         "id": photo_id,
         "path": result.path,
@@ -356,10 +354,16 @@ def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> N
         "mtime_ns": result.mtime_ns,
         "hash": result.hash or None,
         "taken": result.taken,
+        "taken_from": result.taken_from,
         "width": result.width,
         "height": result.height,
         "colour": result.colour,
         "faces": len(result.faces),
+        "note": result.note,
+        "start": result.start,
+        "stop": result.stop if is_shot else None,
+        "best": result.best if is_shot else None,
+        "video": result.video if is_shot else None,
         "state": "ready" if result.reason is None else "failed",
         "reason": result.reason,
         "stored": time.time(),
@@ -372,35 +376,7 @@ def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> N
     )
     db.execute("DELETE FROM faces WHERE photo = ?", (photo_id,))
     db.executemany(
-        "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, score, landmarks, quality) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(photo_id, *face[:8]) for face in result.faces],
-    )
-    db.execute(
-        "INSERT INTO photo_facts (id, taken_from, note) SELECT ?1, ?2, ?3 "
-        "WHERE coalesce(?2, ?3) IS NOT NULL OR EXISTS (SELECT 1 FROM photo_facts WHERE id = ?1) "
-        "ON CONFLICT (id) DO UPDATE SET taken_from = excluded.taken_from, note = excluded.note",
-        (photo_id, result.taken_from, result.note),
-    )
-    _store_shot(db, photo_id, result)
-
-
-def _store_shot(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
-    """Store what a shot has and a photo has not."""
-    if result.start is None:
-        db.execute("DELETE FROM shots WHERE id = ?", (photo_id,))
-        return
-    db.execute(
-        "INSERT OR REPLACE INTO shots VALUES (?, ?, ?, ?, ?)",
-        (photo_id, result.start, result.stop, result.best, result.video),
-    )
-    db.executemany(
-        "INSERT INTO shot_faces VALUES (?, ?, ?, ?)",
-        [
-            (face_number(photo_id, face.ordinal), face.at, face.seen, face.stored_track)
-            for face in result.faces
-            if face.at is not None
-        ],
+        f"INSERT INTO faces VALUES ({', '.join('?' * 12)})", [(photo_id, *face) for face in result.faces]
     )
 
 

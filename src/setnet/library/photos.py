@@ -119,10 +119,6 @@ class StoredFace(NamedTuple):
         track = self.track
         return corners(Box(*track[np.argmin(np.abs(track[:, 0] - time)), 1:].tolist()))
 
-    def with_times(self, at: float, seen: float, track: bytes) -> StoredFace:
-        """Return the face as that of a person in a shot."""
-        return self._replace(at=at, seen=seen, stored_track=track)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the face as values that JSON can hold."""
         return {"box": self.corners, "score": round(self.score, 4), "quality": dict(self.quality)}

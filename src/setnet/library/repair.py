@@ -42,7 +42,6 @@ from setnet.library.photo_writer import PhotoWriter, mark_unread
 from setnet.library.schema import (
     damaged_photos,
     migrate,
-    recount_photos,
     refresh_checksums,
     refresh_groups,
     schema_problems,
@@ -285,10 +284,9 @@ def _read_again(db: sqlite3.Connection, photos: Iterable[int]) -> None:
 
 
 def _tidy(db: sqlite3.Connection) -> None:
-    """Let tables fit each other: no group of nobody, counts and checksums as they are."""
+    """Let tables fit each other: no group of nobody, checksums as they are."""
     db.execute("UPDATE face_groups SET person = NULL WHERE person NOT IN (SELECT id FROM people)")
     db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
-    recount_photos(db)
     db.execute("UPDATE face_groups SET stale = 1")
     refresh_groups(db)
     refresh_checksums(db)

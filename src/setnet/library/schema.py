@@ -1,9 +1,8 @@
 """The tables of a library's database, as numbered migrations, and what keeps them right.
 
-- **Photos**: a shot is a row of `photos` like any other, with a row of the same id in `shots`. Its path is
-  that of the video with the shot's times as a last part (`shot_path`), which no file can have. `photo_facts`
-  has a row for a photo whose date is not from its EXIF data, that was read in part, or that another program
-  knows by an id of its own.
+- **Photos**: a shot of a video is a row of `photos` like any other, with a `start`. Its path is that of the
+  video with the shot's times as a last part (`shot_path`), which no file can have. How many photos and faces
+  there are is counted in the index `photos_by_time`, which is a small part of the table.
 - **People**: `changes` is a history that can be undone (`undo`). Rows of `examples` and `labels` that a
   change removes wait for its undo in `removed_examples` and `removed_labels`; other rows are in
   `changed_rows`. So descriptors and pictures stand in these four tables and nowhere else, and are found there
@@ -14,9 +13,6 @@
   `group_members` with its number (`face_number`). What is listed of a group, such as how many faces it has,
   stands in its row: triggers mark it as `stale` when a member comes or goes, and `refresh_groups` brings it
   up to date before the transaction ends.
-- **Counts**: triggers keep the numbers of photos and faces with every change, so that nobody counts rows. The
-  table `photo_counts` has a row for each state of a photo. A change and its count are in one transaction;
-  `recount` adds up the rows themselves, which takes about a second for half a million photos.
 - **Checksums**: `photos.checksum` is that of a photo's own rows in all tables of `PHOTO_TABLES`; what people
   typed is in the journal too (`journal`), and groups are made again from photos and people.
 """
@@ -169,14 +165,6 @@ def group_problems(db: sqlite3.Connection) -> list[str]:
     return [f"{lost} members of groups are no faces, or of no group"] if lost else []
 
 
-_COLUMNS = {
-    "photos": "1",
-    "without_faces": "({row}.faces = 0)",
-    "faces": "{row}.faces",
-    "timed": "({row}.taken IS NOT NULL)",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many photos, faces, people and folders a library has.
@@ -190,89 +178,31 @@ class Counts:
     timed: int
     failed: int
     unfinished: int
+    shots: int
     people: int
     folders: int
-    shots: int
-
-
-def _changed(sign: str, row: str) -> str:
-    sums = ", ".join(f"{name} = {name} {sign} {one.format(row=row)}" for name, one in _COLUMNS.items())
-    return f"UPDATE photo_counts SET {sums} WHERE state = {row}.state;"
-
-
-_ADDED_UP = "SELECT photos.state, " + ", ".join(
-    f"sum({one.format(row='photos')})" for one in _COLUMNS.values()
-)
-_ADDED_UP += " FROM photos GROUP BY photos.state"
-
-_STATES = "VALUES ('ready'), ('unread'), ('failed')"
-
-_COUNTS = (
-    "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
-    + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
-    + ") WITHOUT ROWID;\n"
-    f"INSERT INTO photo_counts (state) {_STATES};\n"
-    "CREATE TRIGGER photos_counted_in AFTER INSERT ON photos BEGIN "
-    f"{_changed('+', 'NEW')} END;\n"
-    "CREATE TRIGGER photos_counted_out AFTER DELETE ON photos BEGIN "
-    f"{_changed('-', 'OLD')} END;\n"
-    "CREATE TRIGGER photos_counted_again AFTER UPDATE OF state, faces, taken ON photos BEGIN "
-    f"{_changed('-', 'OLD')} {_changed('+', 'NEW')} END;\n"
-)
 
 
 def read_counts(db: sqlite3.Connection) -> Counts:
-    """Return the numbers as the triggers keep them."""
-    return _sum_counts(db, "SELECT * FROM photo_counts")
-
-
-def recount(db: sqlite3.Connection) -> Counts:
-    """Return the numbers by adding up all rows: to compare with what the triggers keep."""
-    return _sum_counts(db, _ADDED_UP)
-
-
-def recount_photos(db: sqlite3.Connection) -> None:
-    """Let the kept numbers be those of the rows."""
-    db.execute(f"INSERT OR REPLACE INTO photo_counts (state) {_STATES}")
-    db.execute(f"INSERT OR REPLACE INTO photo_counts {_ADDED_UP}")
-
-
-def count_problems(db: sqlite3.Connection) -> list[str]:
-    """Return what the kept numbers have wrong; for calls inside one transaction."""
-    empty = (0,) * len(_COLUMNS)
-    right = {state: tuple(numbers) for state, *numbers in db.execute(_ADDED_UP)}
-    kept = {state: tuple(numbers) for state, *numbers in db.execute("SELECT * FROM photo_counts")}
-    states = [state for (state,) in db.execute(_STATES)]
-    return [
-        f"{state!r} photos are counted as {kept.get(state, ())}, and are {right.get(state, empty)}"
-        for state in states
-        if kept.get(state) != right.get(state, empty)
-    ]
-
-
-def _sum_counts(db: sqlite3.Connection, by_state: str) -> Counts:
-    found = {row[0]: row[1:] for row in db.execute(by_state)}
-    people, folders, shots = db.execute(
-        "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM folders), (SELECT count(*) FROM shots)"
+    """Return the numbers, from an index that has all they need: a million photos take 0.1 s."""
+    ready = "FILTER (WHERE state = 'ready')"
+    photos = db.execute(
+        f"SELECT count(*) {ready}, count(*) FILTER (WHERE state = 'ready' AND faces = 0), "
+        f"coalesce(sum(faces) {ready}, 0), count(taken) {ready}, count(*) FILTER (WHERE state = 'failed'), "
+        "count(*) FILTER (WHERE state = 'unread'), count(start) FROM photos"
     ).fetchone()
-    ready = dict(zip(_COLUMNS, found.get("ready", (0,) * len(_COLUMNS)), strict=True))
-    return Counts(
-        **ready,
-        failed=found.get("failed", (0,))[0],
-        unfinished=found.get("unread", (0,))[0],
-        people=people,
-        folders=folders,
-        shots=shots,
-    )
+    others = db.execute("SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM folders)").fetchone()
+    return Counts(*photos, *others)
 
 
 # What a photo has in each table: which column says whose a row is, and what its checksum covers.
 PHOTO_TABLES = {
-    "photos": ("{}id", "path size mtime_ns hash taken width height colour faces state reason stored"),
-    "faces": ("{}photo", "ordinal x0 y0 x1 y1 landmarks score quality"),
-    "shots": ("{}id", "start stop best video"),
-    "shot_faces": (f"{{}}id / {FACES}", "id at seen track"),
-    "photo_facts": ("{}id", "taken_from note external"),
+    "photos": (
+        "{}id",
+        "path size mtime_ns hash taken taken_from width height colour faces note external start stop best "
+        "video state reason stored",
+    ),
+    "faces": ("{}photo", "ordinal x0 y0 x1 y1 score landmarks quality at seen track"),
 }
 
 
@@ -304,9 +234,9 @@ def damaged_photos(db: sqlite3.Connection) -> list[int]:
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 
-_PHOTOS = f"""
+_PHOTOS = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE folders (path BLOB PRIMARY KEY, added REAL NOT NULL, scanned REAL) WITHOUT ROWID;
+    CREATE TABLE folders (path BLOB PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID;
     CREATE TABLE photos (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         path BLOB NOT NULL UNIQUE,
@@ -314,49 +244,38 @@ _PHOTOS = f"""
         mtime_ns INTEGER NOT NULL,
         hash BLOB,
         taken REAL,
+        taken_from TEXT,
         width INTEGER,
         height INTEGER,
         colour INTEGER,
         faces INTEGER NOT NULL DEFAULT 0,
+        note TEXT,
+        external TEXT UNIQUE,
+        start REAL,
+        stop REAL,
+        best REAL,
+        video BLOB,
         state TEXT NOT NULL CHECK (state IN ('ready', 'unread', 'failed')),
         reason TEXT,
         stored REAL NOT NULL,
         checksum BLOB
     );
     CREATE INDEX photos_by_hash ON photos (hash);
+    CREATE INDEX photos_by_video ON photos (video) WHERE video IS NOT NULL;
     CREATE INDEX photos_not_ready ON photos (state) WHERE state <> 'ready';
+    CREATE INDEX photos_by_time ON photos (taken, faces, state, start);
     CREATE TABLE faces (
         photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE,
         ordinal INTEGER NOT NULL,
         x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
-        landmarks BLOB NOT NULL,
         score REAL NOT NULL,
+        landmarks BLOB NOT NULL,
         quality TEXT NOT NULL,
+        at REAL,
+        seen REAL,
+        track BLOB NOT NULL,
         PRIMARY KEY (photo, ordinal)
     ) WITHOUT ROWID;
-    CREATE TABLE shots (
-        id INTEGER PRIMARY KEY REFERENCES photos ON DELETE CASCADE,
-        start REAL NOT NULL,
-        stop REAL NOT NULL,
-        best REAL NOT NULL,
-        video BLOB NOT NULL
-    );
-    CREATE INDEX shots_by_video ON shots (video);
-    CREATE TABLE shot_faces (
-        id INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        seen REAL NOT NULL,
-        track BLOB NOT NULL
-    );
-    CREATE TRIGGER faces_leave_shot AFTER DELETE ON faces BEGIN
-        DELETE FROM shot_faces WHERE id = OLD.photo * {FACES} + OLD.ordinal; END;
-    CREATE TABLE photo_facts (
-        id INTEGER PRIMARY KEY REFERENCES photos ON DELETE CASCADE,
-        taken_from TEXT,
-        note TEXT,
-        external TEXT
-    );
-    CREATE UNIQUE INDEX photo_facts_by_external ON photo_facts (external) WHERE external IS NOT NULL;
 """
 _PEOPLE = """
     CREATE TABLE people (
@@ -471,8 +390,8 @@ _SUMS = """
 
 
 # Never edit a migration that was released: add one.
-FIRST_FORMAT = 5  # what the first of the migrations makes; earlier ones were never released
-MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS,)
+FIRST_FORMAT = 6  # what the first of the migrations makes; earlier ones were never released
+MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS,)
 
 
 def migrate(db: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ from setnet.library.photo_reader import (
     reason_or,
     unread_result,
 )
-from setnet.library.photos import HASH_BYTES, content_hash, taken_number
+from setnet.library.photos import HASH_BYTES, StoredFace, content_hash, taken_number
 from setnet.sandbox import Limits, Message, WorkerPool
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.video.sprite import LARGEST_SPRITE
@@ -239,8 +239,7 @@ class VideoReader:
                     width=width,
                     height=height,
                     faces=tuple(
-                        faces[i].with_times(*times[i])._replace(ordinal=ordinal)
-                        for ordinal, i in enumerate(inside)
+                        StoredFace(ordinal, *faces[i][1:8], *times[i]) for ordinal, i in enumerate(inside)
                     ),
                     descriptors=descriptors[inside.start : end] if count else None,
                     start=start,
