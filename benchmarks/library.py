@@ -107,7 +107,6 @@ def index(photos: Path, workers: int | None) -> dict[str, Any]:
             size = library.status().bytes
     finally:
         shutil.rmtree(folder)
-    models = first.detect_seconds + first.describe_seconds
     return {
         "photos": counts.photos,
         "failed": counts.failed,
@@ -116,9 +115,6 @@ def index(photos: Path, workers: int | None) -> dict[str, Any]:
         "workers": first.workers,
         "seconds": round(first.seconds, 1),
         "photos_per_second": round(counts.photos / first.seconds, 1),
-        "detector_seconds": round(first.detect_seconds, 1),
-        "descriptor_seconds": round(first.describe_seconds, 1),
-        "wall_over_models_per_worker": round(first.seconds / (models / first.workers), 3),
         "peak_memory_mb": round(peak / 1e6),
         "second_run_seconds": round(second.seconds, 2),
         "second_run_photos_per_second": round(second.scanned / second.seconds),

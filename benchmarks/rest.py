@@ -1,4 +1,4 @@
-"""What the server adds to the engine: searches, totals, later pages, `/status` and `/metrics`.
+"""What the server adds to the engine: searches, totals, later pages and `/status`.
 
     python benchmarks/rest.py                                  # 50,000 and 549,000 photos, built once
     python benchmarks/rest.py --write docs/performance.md      # the table, between its two marks
@@ -53,7 +53,7 @@ Rows = dict[str, str]
 
 def searches(client: Client, engine: SetIndex, query_sets: list[Vectors], rounds: int) -> Rows:
     """Let the engine and the server answer in turn, with and without totals."""
-    times = {name: Times() for name in ("engine", "rest", "inside", "engine totals", "rest totals")}
+    times = {name: Times() for name in ("engine", "rest", "engine totals", "rest totals")}
     plain = bodies(query_sets)
     counting = [json.dumps(json.loads(body) | {"totals": True}).encode() for body in plain]
     for number in range(rounds + 1):
@@ -62,17 +62,15 @@ def searches(client: Client, engine: SetIndex, query_sets: list[Vectors], rounds
                 kept.all.clear()
         for query, body, with_totals in zip(query_sets, plain, counting, strict=True):
             hits = times["engine"].run(lambda q=query: engine.search(q, k=K, at_least=1))
-            answer, spent = times["rest"].run(lambda b=body: client.search(b))
-            times["inside"].all.append(spent)
+            answer = times["rest"].run(lambda b=body: client.search(b))
             if [h.id for h in hits] != [h["id"] for h in answer["hits"]]:
                 raise SystemExit("the server answers something else than the engine")
             found = times["engine totals"].run(lambda q=query: engine.search(q, len(engine), at_least=1))
-            counted, _ = times["rest totals"].run(lambda b=with_totals: client.search(b))
+            counted = times["rest totals"].run(lambda b=with_totals: client.search(b))
             if sum(total["photos"] for total in counted["totals"]) != len(found):
                 raise SystemExit("the server counts other totals than the engine")
     return {
         "engine, top 50": str(times["engine"]),
-        "server (`Server-Timing`)": times["inside"].over(times["engine"]),
         "server, seen by the client": times["rest"].over(times["engine"]),
         "engine, all with a match": times["engine totals"].over(times["engine"]),
         "server with `totals`, client": times["rest totals"].over(times["engine totals"]),
@@ -102,7 +100,7 @@ def read(client: Client, body: bytes, most: int, pause: float = 0.0, **more: Any
     times, seen = Times(), set()
     for number in range(most):
         sent = json.dumps(query | {"cursor": cursor}).encode()
-        answer, _ = times.run(lambda sent=sent: client.search(sent))
+        answer = times.run(lambda sent=sent: client.search(sent))
         new = {hit["id"] for hit in answer["hits"]}
         if len(new) != len(answer["hits"]) or new & seen:
             raise SystemExit(f"page {number + 1} has photos of a page before")
@@ -146,20 +144,17 @@ def _slowest(pages: list[float]) -> str:
 
 
 def facts(url: str, rounds: int = 40) -> Rows:
-    """Ask for `/status` and `/metrics`."""
+    """Ask for `/status`."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    rows = {}
-    for path in ("/api/v1/status", "/metrics"):
-        times = Times()
-        for _ in range(rounds):
-            times.run(lambda p=path: _get(connection, p))
-        rows[f"`{path.rpartition('/v1')[2]}`"] = str(times)
-    return rows
 
+    def ask() -> bytes:
+        connection.request("GET", "/api/v1/status")
+        return connection.getresponse().read()
 
-def _get(connection: http.client.HTTPConnection, path: str) -> bytes:
-    connection.request("GET", path)
-    return connection.getresponse().read()
+    times = Times()
+    for _ in range(rounds):
+        times.run(ask)
+    return {"`/status`": str(times)}
 
 
 def measured(world: Path, items: int, rounds: int) -> Rows:

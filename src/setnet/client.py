@@ -344,8 +344,6 @@ class Report(Answer):
     faces: int
     interrupted: bool
     seconds: float
-    detect_seconds: float
-    describe_seconds: float
     workers: int
     shots: Annotated[int, Field(description="Found in videos")]
     minutes: Annotated[float, Field(description="Of videos, that were read")]
@@ -355,8 +353,6 @@ class Report(Answer):
     failed_count: int
     unreadable: list[FolderFailure]
     unreadable_count: int
-    partial: list[Failure]
-    partial_count: int
     skipped: list[Failure]
     skipped_count: int
     prune_refused: bool

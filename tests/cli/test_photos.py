@@ -47,19 +47,9 @@ def test_no_copies_are_the_exit_status_1(folder: Path) -> None:
     assert "no copies found" in done.stderr
 
 
-def test_a_sheet_shows_the_groups(folder: Path, tmp_path: Path) -> None:
-    sheet = tmp_path / "sheet.html"
-    done = CliRunner().invoke(app, ["duplicates", str(folder), "--workers", "0", "--sheet", str(sheet)])
-    assert done.exit_code == 0, done.output
-    page = sheet.read_text()
-    assert page.count("<figure>") == 2
-    assert "a copy.jpg" in page
-
-
 def test_wrong_use_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
     for arguments, error in (
         ([str(folder / "gone")], InvalidInputError),
-        ([str(folder), "--sheet", "sheet.pdf"], InvalidInputError),
         (["--library", str(tmp_path / "none")], NotAnIndexError),
     ):
         assert isinstance(CliRunner().invoke(app, ["duplicates", *arguments]).exception, error)

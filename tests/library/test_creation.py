@@ -49,21 +49,6 @@ def test_files_that_others_could_read_are_restricted_with_a_notice(
     assert modes(library.path) == {True: {0o700}, False: {0o600}}
 
 
-def test_a_library_can_be_shared_with_a_group(library: Library, photos: Path) -> None:
-    library.group_readable = True
-    (photos / "2016" / "pair.jpg").rename(photos / "moved.jpg")
-    library.index([photos], workers=0)
-    library.photos.thumbnail(next(p for p in library.photos.all_photos() if p.faces).id)
-    path = library.path
-    library.close()
-    assert modes(path) == {True: {0o750}, False: {0o640}}
-    with Library.open(path) as again:
-        assert again.group_readable
-        assert again.check() == []
-        again.group_readable = False
-        assert modes(path) == {True: {0o700}, False: {0o600}}
-
-
 def test_a_folder_with_other_files_keeps_its_mode(tmp_path: Path, photos: Path) -> None:
     place = tmp_path / "mine"
     place.mkdir(mode=0o755)

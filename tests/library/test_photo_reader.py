@@ -117,7 +117,7 @@ def test_processes_find_what_this_process_finds(many: Path) -> None:
 
 
 def _without_arrays(result: PhotoResult) -> PhotoResult:
-    return replace(result, descriptors=None, detect_seconds=0.0, describe_seconds=0.0)
+    return replace(result, descriptors=None)
 
 
 def a_reply(**changes: object) -> Message:
@@ -130,8 +130,6 @@ def a_reply(**changes: object) -> Message:
         "width": 20,
         "height": 10,
         "colour": 0x808080,
-        "detect_seconds": 0.1,
-        "describe_seconds": 0.1,
     }
     arrays: dict[str, Any] = {"hash": np.zeros(16, np.uint8), "thumbnail": as_bytes(b"\xff\xd8\xff")}
     arrays |= faces_to_arrays([a_face()], DIM)
@@ -159,7 +157,6 @@ def a_face() -> Face:
         ("taken", 1e300),
         ("width", 0),
         ("height", 2.5),
-        ("detect_seconds", -1.0),
         ("hash", np.zeros(15, np.uint8)),
         ("thumbnail", as_bytes(b"<svg>")),
         ("colour", 1 << 24),

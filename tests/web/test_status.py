@@ -1,4 +1,4 @@
-"""What the server says of itself: status and metrics, which cost the same for ten photos and ten million."""
+"""What the server says of itself: status, which costs the same for ten photos and ten million."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from setnet.library import Library
-from setnet.web.metrics import Metrics
 from tests.support.invented_photos import store
 
 pytestmark = pytest.mark.xdist_group("web-api")
@@ -44,18 +43,16 @@ class Traced:
         return [plan for plan in plans if re.search(rf"SCAN ({LARGE})\b(?!.*photos_not_ready)", plan)]
 
 
-@pytest.mark.parametrize("path", ["/api/v1/status", "/metrics"])
-def test_status_and_metrics_read_no_large_table(
-    path: str, tmp_path: Path, open_client: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_status_reads_no_large_table_again(
+    tmp_path: Path, open_client: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Library.create(tmp_path / "library") as library:
         store(library, {f"{i}.jpg": [1, 2] for i in range(12)})
     traced = Traced(monkeypatch)
     with open_client(tmp_path / "library") as client:
-        client.get(path)  # connections are opened
+        client.get(f"{API}/status")  # connections are opened, and photos counted
         traced.seen.clear()
-        answer = client.get(path)
-        assert ('"photos":12' in answer.text) or ("setnet_library_photos 12.0" in answer.text)
+        assert client.get(f"{API}/status").json()["photos"] == 12
         assert traced.scans() == []
         db = traced.seen[0][0]
         traced.seen = [(db, "SELECT count(*) FROM faces")]  # such a one would be noticed
@@ -65,8 +62,6 @@ def test_status_and_metrics_read_no_large_table(
 def test_the_numbers_are_those_of_this_moment(tmp_path: Path, open_client: Callable[..., Any]) -> None:
     def numbers(client: Any) -> tuple[int, int, int]:
         status = client.get("/api/v1/status").json()
-        metrics = client.get("/metrics").text
-        assert f"setnet_library_faces {status['faces']}.0" in metrics
         return status["photos"], status["faces"], status["people"]
 
     with Library.create(tmp_path / "library") as library:
@@ -83,36 +78,13 @@ def test_the_numbers_are_those_of_this_moment(tmp_path: Path, open_client: Calla
             assert numbers(client) == (0, 0, 1)
 
 
-def test_requests_are_counted_by_route_and_gauges_show_the_last_value() -> None:
-    metrics = Metrics()
-    for seconds in (0.02, 3.0):
-        metrics.requests.labels("/search", "POST", 200).inc()
-        metrics.durations.labels("/search").observe(seconds)
-    metrics.text({"library_photos": 4})
-    text = metrics.text({"library_photos": 5}).decode()
-    assert 'setnet_http_requests_total{method="POST",route="/search",status="200"} 2.0' in text
-    assert 'setnet_http_request_duration_seconds_bucket{le="0.025",route="/search"} 1.0' in text
-    assert 'setnet_http_request_duration_seconds_bucket{le="+Inf",route="/search"} 2.0' in text
-    assert "\nsetnet_library_photos 5.0\n" in text
-
-
-def test_two_servers_of_one_process_count_apart() -> None:
-    first, second = Metrics(), Metrics()
-    first.searches.observe(0.1)
-    assert "setnet_search_duration_seconds_count 1.0" in first.text({}).decode()
-    assert "setnet_search_duration_seconds_count 0.0" in second.text({}).decode()
-
-
-def test_status_metrics_and_description(shared: TestClient) -> None:
+def test_status_and_description(shared: TestClient) -> None:
     status = shared.get(f"{API}/status").json()
     assert (status["photos"], status["failed"]) == (5, 1)
     assert status["modes"][0] == "exact"
     failure = shared.get(f"{API}/failures").json()["failures"][0]
     assert failure["photo"].endswith("broken.jpg")
     assert failure["reason"]
-    metrics = shared.get("/metrics").text
-    assert "setnet_library_photos 5" in metrics
-    assert "setnet_http_requests_total" in metrics
     assert shared.get("/healthz").json() == {"status": "ok"}
     assert f"{API}/search" in shared.get(f"{API}/openapi.json").json()["paths"]
     assert "<main" in shared.get("/docs").text

@@ -110,14 +110,6 @@ def index(
             metavar="COLLECTION",
         ),
     ] = None,
-    group_readable: Annotated[
-        bool | None,
-        option(
-            "Let your group read the library's files, or nobody else (default); remembered.",
-            "--group-readable/--owner-only",
-            show_default=False,
-        ),
-    ] = None,
 ) -> None:
     """Find the faces in folders of photos and videos and keep them in a library.
 
@@ -145,7 +137,6 @@ def index(
             library=call.chosen,
             reembed=reembed,
             watch=watch,
-            group_readable=group_readable,
         )
         report = run.index_into(to, photos or [], part, dask, exclude)
     elif collection is not None:
@@ -171,7 +162,7 @@ def index(
             run.reembed(descriptor)
             return
         changes = run.changes(photos) if watch else None
-        report = run.index(photos, exclude, group_readable)
+        report = run.index(photos, exclude)
         if changes is not None and not report.interrupted:
             run.follow(changes)
     if report.interrupted:
@@ -197,15 +188,12 @@ class _Runs:
         self,
         photos: Sequence[Path] | None,
         exclude: Sequence[str] | None = None,
-        group_readable: bool | None = None,
         is_quiet: bool = False,
     ) -> IndexReport:
         """Run once, and print what was done; a quiet run prints nothing where nothing was."""
         from setnet.library import Library
 
         with Library.open_or_create(self.place, **self.settings) as opened:
-            if group_readable is not None:
-                opened.group_readable = group_readable
             with ProgressBar(silent=self.json) as bar:
                 report = opened.index(
                     photos,
@@ -357,14 +345,14 @@ class _Runs:
 
 
 def _remarks(report: IndexReport) -> list[str]:
-    failed = [file for file in report.failed if file not in report.partial]
-    remarks: list[str] = []
-    for title, files in {
-        "could not be read": failed,
-        "read in part": report.partial,
-        "skipped": (*report.unreadable, *report.skipped),
-    }.items():
-        remarks += first_lines(f"{title}:", files_with_reasons(files), "`setnet status` lists them")
+    remarks = first_lines(
+        "could not be read:", files_with_reasons(report.failed), "`setnet status` lists them"
+    )
+    remarks += first_lines(
+        "skipped:",
+        files_with_reasons((*report.unreadable, *report.skipped)),
+        "`setnet status` lists them",
+    )
     if report.vanished:
         gone = pluralise(len(report.vanished), "photo is", "photos are")
         remarks.append(f"{gone} gone or excluded: `setnet index --prune` removes what is gone")

@@ -215,25 +215,18 @@ def examples(
     name: NameArgument,
     remove: Annotated[list[int] | None, option("Remove this example; may be repeated.", metavar="N")] = None,
     for_good: ForGoodOption = False,
-    pictures: Annotated[
-        Path | None, option("Write the pictures there, as NUMBER.jpg.", metavar="FOLDER")
-    ] = None,
 ) -> Result:
     """List a person's example faces with their numbers, or remove some of them.
 
     An origin is portrait (a photo you gave), confirmed (a match), group (a group you named) or import.
     --for-good goes with --remove.
     """
-    from setnet.library.pictures import write_pictures
-
     if for_good and not remove:
         raise InvalidInputError("--for-good goes with --remove")
     saved = call.library.people
     if remove:
         return _about(saved.remove_examples(name, remove, for_good=for_good))
     person, known = saved.get(name), saved.examples(name)
-    if pictures is not None:
-        say(f"{pluralise(write_pictures(known, pictures), 'picture')} in {pictures}")
     return Result({"person": person, "examples": known}, _example_rows(known, person.cover))
 
 

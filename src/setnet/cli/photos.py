@@ -9,7 +9,6 @@ from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
     DetectorOption,
     MinFaceOption,
-    SheetOption,
     WorkersOption,
     argument,
     drop_unset,
@@ -71,7 +70,6 @@ def duplicates(
         list[Path] | None,
         argument("PHOTOS", "Folders (or single photos) [default: those of the library]."),
     ] = None,
-    sheet: SheetOption = None,
     workers: WorkersOption = None,
 ) -> Result:
     """Find copies of one photograph: resized, cropped, recompressed, recoloured, written on or mirrored.
@@ -80,13 +78,10 @@ def duplicates(
     those of the library, what was computed is kept. The exit status is 1 when there are no copies, or some
     photos could not be read.
     """
-    from setnet.library import duplicate_sheet, find_duplicates
+    from setnet.library import find_duplicates
     from setnet.library.paths import existing_paths
-    from setnet.library.sheets import check_sheet_path
 
     existing_paths(photos or ())
-    if sheet is not None:
-        check_sheet_path(sheet)  # now, and not after an hour of work
     failed: list[tuple[Path, str]] = []
     options: dict[str, Any] = {
         "workers": workers,
@@ -95,9 +90,6 @@ def duplicates(
     }
     groups = find_duplicates(photos, **options) if photos else call.library.duplicates(**options)
     call.bar.stop()
-    if sheet is not None:
-        duplicate_sheet(groups, sheet)
-        say(f"sheet: {display_path(sheet)}")
     failures = [{"photo": path, "reason": reason} for path, reason in failed]
     facts = {"groups": [group.photos for group in groups], "failed": failures}
     remarks = first_lines("could not be read:", files_with_reasons(failed))

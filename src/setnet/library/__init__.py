@@ -48,7 +48,6 @@ __all__ = [
     "contact_sheet",
     "default_library",
     "describe_photos",
-    "duplicate_sheet",
     "find_duplicates",
     "find_videos",
     "group_descriptors",
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     from setnet.library.repair import LibraryRepair
     from setnet.library.search import PersonPhotos, Ranking, find_videos
     from setnet.library.searches import SavedSearch
-    from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
+    from setnet.library.sheets import contact_sheet, group_sheet
     from setnet.library.undo import Change
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -216,7 +216,7 @@ def _copy(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
         complete_staging(to)
         Database(to / DATABASE).close()  # which writes its journal
         expire_quarantine(to, older_than=-math.inf)  # whatever the clock says
-        restrict_files(to, group_readable=False)
+        restrict_files(to)
     copied = done["copied_bytes"] + (to / DATABASE).stat().st_size
     return LibraryBackup(*counts, done["copied_segments"], done["kept_segments"], copied)
 

@@ -9,7 +9,6 @@ shared with a group has 0640 and 0750. The mode of `library.db` is the pattern: 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import time
@@ -49,35 +48,19 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.heads import Aggregator, Logistic
 
-_LOG = logging.getLogger("setnet.library")
+
+def restrict_files(library: Path) -> list[Path]:
+    """Let nobody but the owner read the files and folders of a library; return those that others could."""
+    return restrict_access(_library_parts(library), group_readable=False)
 
 
-def restrict_files(library: Path, *, group_readable: bool) -> list[Path]:
-    """Give all files and folders of a library their mode; return those that others could read."""
-    return restrict_access(
-        _library_parts(library, 0o750 if group_readable else 0o700), group_readable=group_readable
-    )
-
-
-def restrict_files_with_notice(library: Path, *, group_readable: bool) -> None:
-    """Restrict what others can read, and say so."""
-    opened = restrict_files(library, group_readable=group_readable)
-    if opened:
-        _LOG.warning(
-            "%d files and folders of the library in %s could be read by others: now by %s",
-            len(opened),
-            display_path(library),
-            "you and your group alone" if group_readable else "you alone (--group-readable lets your group)",
-        )
-
-
-def _library_parts(library: Path, folder_mode: int) -> Iterator[Path]:
+def _library_parts(library: Path) -> Iterator[Path]:
     """Yield the library's own files and folders."""
     if set(os.listdir(library)) <= {*FILES, *FOLDERS}:  # else the folder is not the library's alone
         yield library
     yield from (library / name for name in FILES)
     for top in (library / name for name in FOLDERS):
-        if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
+        if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == 0o700):
             for folder, _, files in os.walk(top):
                 yield from (Path(folder), *(Path(folder, file) for file in files))
 
@@ -90,26 +73,6 @@ def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
     for aside in (library / QUARANTINE, library / REEMBEDDED):
         if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
             shutil.rmtree(aside)
-
-
-def make_folder(folder: Path, library: Path) -> None:
-    """Make a folder inside a library, where there is none, with the library's mode."""
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-        if _is_shared(library):
-            folder.chmod(0o750)
-
-
-def write_private(path: Path, data: bytes, library: Path) -> None:
-    """Write a new file inside a library, with the library's mode."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    if _is_shared(library):
-        path.chmod(0o640)
-
-
-def _is_shared(library: Path) -> bool:
-    return (library / DATABASE).stat().st_mode & 0o044 == 0o040
 
 
 def create_files(

@@ -70,7 +70,7 @@ class IndexProgress:
 class IndexReport:
     """The end of an index run; paths are absolute.
 
-    `failed` are files that could not be read, or not to their end: the latter are also in `partial`.
+    `failed` are files that could not be read, or not to their end.
     `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
     removed, because they are more than a tenth and nobody agreed. `excluded` are the patterns in use. `lost`
     are examples of people that another descriptor sees nowhere: the person, and the photo they came from.
@@ -89,12 +89,9 @@ class IndexReport:
     unreadable: tuple[tuple[Path, str], ...] = ()
     interrupted: bool = False
     seconds: float = 0.0
-    detect_seconds: float = 0.0
-    describe_seconds: float = 0.0
     workers: int = 0
     shots: int = 0
     minutes: float = 0.0
-    partial: tuple[tuple[Path, str], ...] = ()
     skipped: tuple[tuple[Path, str], ...] = ()
     prune_refused: bool = False
     excluded: tuple[str, ...] = ()
@@ -127,10 +124,10 @@ class IndexReport:
         """Return the report as values that JSON can hold, with at most `max_paths` paths in each list."""
         found = asdict(self) | {"vanished": [path_text(path) for path in self.vanished[:max_paths]]}
         del found["lost"]  # of another kind of run
-        for name in ("failed", "unreadable", "partial", "skipped"):
+        for name in ("failed", "unreadable", "skipped"):
             what = "folder" if name == "unreadable" else "photo"
             found[name] = [{what: path_text(p), "reason": why} for p, why in getattr(self, name)[:max_paths]]
-        names = ("vanished", "failed", "unreadable", "partial", "skipped")
+        names = ("vanished", "failed", "unreadable", "skipped")
         return found | {f"{name}_count": len(getattr(self, name)) for name in names}
 
 
@@ -243,9 +240,8 @@ class IndexRun:
         self._batch: list[PhotoResult] = []
         self._touched: list[tuple[int, PhotoResult]] = []
         self._failed: Named = []
-        self._partial: Named = []
         self._skipped: Named = []
-        self._detect = self._describe = self._scan_seconds = 0.0
+        self._scan_seconds = 0.0
         self._start, self._pace = perf_counter(), Pace()
         self._refused = False
         self._ungrouped, self._grouping_seconds = 0, 0.0
@@ -378,8 +374,6 @@ class IndexRun:
         self._touched.clear()
 
     def _take(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
-        self._detect += result.detect_seconds
-        self._describe += result.describe_seconds
         if result.is_known:
             self._take_known(result, redo)
             return
@@ -387,8 +381,6 @@ class IndexRun:
         self._batch += result.shots or [result]
         if (problem := result.reason or result.note) is not None:
             self._failed.append((result.path, problem))
-            if result.reason is None:
-                self._partial.append((result.path, problem))
         if result.reason is not None:
             return
         self._counts["faces"] += len(result.faces) + sum(len(shot.faces) for shot in result.shots)
@@ -479,12 +471,9 @@ class IndexRun:
             unreadable=_with_paths(scan.unreadable),
             interrupted=interrupted,
             seconds=perf_counter() - self._start,
-            detect_seconds=self._detect,
-            describe_seconds=self._describe,
             workers=self._workers,
             shots=counts["shots"],
             minutes=self._minutes,
-            partial=_with_paths(self._partial),
             skipped=_with_paths(scan.skipped + self._skipped),
             prune_refused=self._refused,
             excluded=tuple(self._excluded),

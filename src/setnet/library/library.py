@@ -31,7 +31,6 @@ from setnet.library.creation import (
     read_settings,
     remember_folders,
     restrict_files,
-    restrict_files_with_notice,
     roots_from,
 )
 from setnet.library.database import Database
@@ -220,12 +219,17 @@ class Library:
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
         with storage_errors(self.path):
-            restrict_files_with_notice(self.path, group_readable=self.group_readable)
+            if opened := restrict_files(self.path):
+                _LOG.warning(
+                    "%d files and folders of the library in %s could be read by others: now by you alone",
+                    len(opened),
+                    display_path(self.path),
+                )
         with open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
         with storage_errors(self.path):
-            restrict_files(self.path, group_readable=self.group_readable)
+            restrict_files(self.path)
 
     @contextmanager
     def _lock_writing(self) -> Iterator[None]:
@@ -239,20 +243,6 @@ class Library:
         finally:
             lock.close()
 
-    @property
-    def group_readable(self) -> bool:
-        """Whether the group that owns the files may read them; else their owner alone."""
-        return self.photos.meta("group_readable") == "yes"
-
-    @group_readable.setter
-    @own_errors
-    def group_readable(self, value: bool) -> None:
-        """Let the files' group read the library, or nobody but their owner; all files follow at once."""
-        with self.database.writing() as db:
-            text = "yes" if value else "no"
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
-        restrict_files(self.path, group_readable=value)
-
     @staticmethod
     def repair(path: str | Path) -> LibraryRepair:
         """Repair a damaged library in place, and tell what could not be saved.
@@ -265,8 +255,7 @@ class Library:
         place = library_place(path)
         with storage_errors(place, "cannot repair: "):
             done = repair(place)
-            with Library.open(place) as repaired:
-                restrict_files(place, group_readable=repaired.group_readable)
+            restrict_files(place)
         return done
 
     @own_errors
@@ -291,7 +280,7 @@ class Library:
         place = library_place(to)
         with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
             done = restore(source.database, source.set_index, place, replace=replace)
-            restrict_files(place, group_readable=source.group_readable)
+            restrict_files(place)
         return done
 
     @own_errors

@@ -80,8 +80,6 @@ class PhotoResult:
     colour: int | None = None
     shots: tuple[PhotoResult, ...] = ()
     note: str | None = None
-    detect_seconds: float = 0.0
-    describe_seconds: float = 0.0
 
     @property
     def file(self) -> bytes:
@@ -219,13 +217,12 @@ def _read(
     """Decode, detect and describe one file, unless its content is known."""
     if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
         return Message("done", fields | {"is_known": True}, arrays)
-    from setnet.faces import StageTimes, extract_faces, load_descriptor, open_photo
+    from setnet.faces import extract_faces, load_descriptor, open_photo
     from setnet.library.photos import taken_number
     from setnet.library.pictures import THUMBNAIL_SIDE, jpeg, mean_colour, thumbnail
 
     photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
-    times = StageTimes()
-    faces = extract_faces(photo, settings, times=times)
+    faces = extract_faces(photo, settings)
     small = thumbnail(photo.pixels, THUMBNAIL_SIDE)
     arrays["thumbnail"] = as_bytes(jpeg(small))
     fields |= {
@@ -234,8 +231,6 @@ def _read(
         "width": photo.width,
         "height": photo.height,
         "note": photo.note,
-        "detect_seconds": times.detector,
-        "describe_seconds": times.descriptor,
     }
     return Message("done", fields, arrays | faces_to_arrays(faces, load_descriptor(settings.descriptor).dim))
 
@@ -254,7 +249,6 @@ def faces_to_arrays(faces: Sequence[Face], dim: int) -> dict[str, NDArray[Any]]:
 
 _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
-_LONGEST_SECONDS = 1e6
 _LARGEST_NORM_ERROR = 1e-3
 YEAR_1, YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
@@ -397,8 +391,6 @@ class PhotoReader:
             descriptors=descriptors if faces else None,
             thumbnail=jpeg_in(reply, "thumbnail"),
             colour=reply.integer("colour", 0, 0xFFFFFF),
-            detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
-            describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
         )
 
     def describe(

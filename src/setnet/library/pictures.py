@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.addresses import is_address, local_copy
-from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, PhotoError, StorageError
-from setnet.library.creation import make_folder, write_private
-from setnet.library.person import Example
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import LibraryPhoto
 
@@ -131,10 +128,12 @@ def cache_picture(folder: Path, photo_id: str, content: str, name: str, data: by
     """Put a picture of a photo into the cache under a name, as whole as the disk allows."""
     file = _picture_file(folder, photo_id, content, name)
     with suppress(OSError):  # a full disk costs time later, not the picture now
-        make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
-        make_folder(file.parent, folder.parent)
+        for place in (folder, file.parent):  # not the library: one that was deleted must not come back
+            with suppress(FileExistsError):
+                place.mkdir(mode=0o700)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-        write_private(part, data, folder.parent)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+            opened.write(data)
         os.replace(part, file)
 
 
@@ -159,13 +158,3 @@ def draw_sprite(photo: LibraryPhoto) -> bytes:
     from setnet.video.sprite import make_sprite, sprite_times
 
     return make_sprite(_frames(photo, sprite_times(photo.start or 0.0, photo.stop or 0.0)))
-
-
-def write_pictures(examples: Iterable[Example], folder: Path) -> int:
-    """Write the pictures of examples to a folder, as NUMBER.jpg for their owner alone; return how many."""
-    pictures = [(example.number, example.picture) for example in examples if example.picture is not None]
-    with storage_errors(folder, "cannot write pictures to "):
-        folder.mkdir(parents=True, exist_ok=True)
-        for number, picture in pictures:
-            replace_file(folder / f"{number}.jpg", picture)
-    return len(pictures)

@@ -64,7 +64,7 @@ def reembed(library: Library, descriptor: str | None, options: RunOptions) -> In
             photos = library.photos.finished()[0]
             return IndexReport(scanned=photos, unchanged=photos)
         report = _ReembedRun(library, settings, options).run()
-        restrict_files(library.path, group_readable=library.group_readable)
+        restrict_files(library.path)
     return report
 
 

@@ -209,7 +209,6 @@ def _known_pairs(people: Sequence[QueryPerson], *, with_groups: bool) -> dict[st
 
 
 _GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
-_AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
 
 
 class Ranking:
@@ -309,34 +308,19 @@ class Ranking:
         self._reach(end + 1)
         return len(self._items) > end
 
-    def prepare(self, end: int) -> None:
-        """Rank further photos if a reader who is at `end` will soon need them, on one core.
-
-        Does nothing where another thread does it already: none has to wait for what it does not need yet.
-        """
-        if self._extending.acquire(blocking=False):
-            try:
-                self._extend_for(_AHEAD * end, _AHEAD, threads=1)
-            finally:
-                self._extending.release()
-
     def _reach(self, end: int) -> bool:
         """Rank at least `end` photos, or all there are; return whether that took a search."""
         if len(self._items) >= end or self._is_complete:
             return False
         with self._extending:  # what another thread is searching for is waited for
-            self._extend_for(end, _GROWTH, self.query.threads)
+            ranked = len(self._items)
+            if ranked < end and not self._is_complete:
+                depth = min(max(end, _GROWTH * ranked), self._max_photos)
+                found = self._search(depth, self.query.at_least, self.query.threads)
+                # The same again and more; after a change of the library some may have moved, up or away.
+                self._items = self._items.followed_by(found).first(self._max_photos)
+                self._is_complete = self._is_all(found, depth)
         return True
-
-    def _extend_for(self, end: int, growth: int, threads: int | None) -> None:
-        ranked = len(self._items)
-        if ranked >= end or self._is_complete:
-            return
-        depth = min(max(end, growth * ranked), self._max_photos)
-        found = self._search(depth, self.query.at_least, threads)
-        # The same again and more; after a change of the library some may have moved, up or away.
-        self._items = self._items.followed_by(found).first(self._max_photos)
-        self._is_complete = self._is_all(found, depth)
 
     def _is_all(self, found: RankedItems, depth: int) -> bool:
         return len(found) < depth or depth >= min(self._max_photos, len(self._index))

@@ -1,4 +1,4 @@
-"""Sheets of photos, near-duplicates or groups: one HTML page that needs nothing else."""
+"""Sheets of photos or groups: one HTML page that needs nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.faces import Box
 from setnet.library.answer import Answer
-from setnet.library.duplicates import DuplicateGroup
 from setnet.library.groups import Group, GroupFace
 from setnet.library.paths import display_path
 from setnet.library.photos import PhotoHit
@@ -145,31 +144,8 @@ def _result(hit: PhotoHit, answer: Answer) -> str:
     return f"{found} of {len(answer.people)} · score {hit.score:.2f}{more}"
 
 
-_MAX_GROUPS, _MAX_COPIES = 200, 6  # on one sheet, and of a group
+_MAX_GROUPS = 200  # on one sheet
 _FACE, _MAX_FACES = 96, 10
-
-
-def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
-    """Write groups of copies as a sheet, a page of HTML."""
-    drawn = groups[:_MAX_GROUPS]
-    copies = sum(len(group.photos) - 1 for group in groups)
-    summary = f"{pluralise(len(groups), 'group')}, {pluralise(copies, 'photo')} besides the largest of each"
-    if len(drawn) < len(groups):
-        summary += f"; the first {len(drawn)} groups are shown"
-    sections = []
-    for number, group in enumerate(drawn, 1):
-        pairs = list(zip(group.photos, group.pixels, strict=True))
-        more = f", {_MAX_COPIES} shown" if len(pairs) > _MAX_COPIES else ""
-        cards = [_copy_card(photo, pixels) for photo, pixels in pairs[:_MAX_COPIES]]
-        sections.append((f"{number}. {len(pairs)} copies{more}", cards))
-    write_sheet(path, "Near-duplicates", summary, sections, 240)
-
-
-def _copy_card(path: Path, pixels: int) -> Card:
-    from setnet.faces import open_photo
-
-    size = f"{pixels / 1e6:.2f} megapixels"
-    return Card(lambda: open_photo(path, enough=480), size, display_path(path.name), path)
 
 
 def group_sheet(library: Library, groups: Sequence[Group], path: Path) -> None:

@@ -20,7 +20,6 @@ from setnet.library import default_library
 from setnet.web import additions, faces, groups, index, people, photos, search, status
 from setnet.web.examples import EXAMPLES
 from setnet.web.guard import COOKIE, BodyLimits, Guard
-from setnet.web.metrics import RequestMetrics
 from setnet.web.page import add_pages
 from setnet.web.problems import SCHEMAS, ProblemDetails, install_problems
 from setnet.web.settings import WebSettings
@@ -85,14 +84,12 @@ def create_app(
         index,
     ):  # the first is found fastest
         app.router.routes += part.routes.routes  # `include_router` would build each of them again
-    for path, route in (("/healthz", status.healthz), ("/metrics", status.metrics)):
-        app.add_api_route(path, route, include_in_schema=False)
+    app.add_api_route("/healthz", status.healthz, include_in_schema=False)
     add_pages(app, {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"})
     app.openapi = partial(_openapi_document, app)  # type: ignore[method-assign]
     # The last added is the outermost.
     app.add_middleware(RawPathMiddleware)
     app.add_middleware(BodyLimits, settings=settings)
-    app.add_middleware(RequestMetrics, metrics=state.metrics)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware,

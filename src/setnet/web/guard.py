@@ -198,7 +198,7 @@ class Guard:
         if origin in self._settings.cors:
             return None
         # What anybody may see of the page; a link from elsewhere may open it, and nothing else.
-        is_page = scope["method"] in _SAFE and not scope["path"].startswith(("/api/", "/metrics"))
+        is_page = scope["method"] in _SAFE and not scope["path"].startswith("/api/")
         if origin is not None and _split_url(origin).netloc != headers.get("host"):
             return None if is_page else f"the page {origin[:100]!r}"
         site = headers.get("sec-fetch-site", "same-origin")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
@@ -54,12 +53,6 @@ class BoundedThreads:
             return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
         finally:
             self.waiting -= 1
-
-    def spare(self, call: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Have a call run that nobody waits for, unless others wait; what goes wrong in it is ignored."""
-        if self.waiting <= 1:  # for calls inside one of these threads, which counts as waiting
-            with suppress(RuntimeError):  # closed a moment ago
-                self._threads.submit(call, *args, **kwargs)
 
     def close(self) -> None:
         """Finish what runs, drop what waits."""

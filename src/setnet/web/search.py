@@ -229,16 +229,7 @@ def _page(state: ServerState, query: SearchQuery, library: Library, ranking: Ran
         place = Place(end, ranking.commit, _digest(query))
         cursor = "-".join(map(str, place))
         state.rankings.keep(place.digest, library, ranking)
-        if query.cursor is not None:  # somebody reads on: what comes next is ranked meanwhile
-            state.searching.spare(_prepare, state, ranking, end)
-    if answer.seconds["search"]:
-        state.metrics.searches.observe(answer.seconds["search"])
     return to_json(answer.to_dict(display_path) | {"cursor": cursor})
-
-
-def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
-    with state.library.reading():
-        ranking.prepare(end)
 
 
 def _digest(query: SearchQuery) -> str:

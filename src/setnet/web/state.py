@@ -19,10 +19,8 @@ from setnet.library.creation import library_exists
 from setnet.library.folder_scan import is_few
 from setnet.library.index_run import AgreeToPrune
 from setnet.library.paths import display_path
-from setnet.library.schema import Counts
 from setnet.web.caches import RankingCache, TimelineCache, UploadedFaces
 from setnet.web.guard import Sessions, TokenRateLimit
-from setnet.web.metrics import Metrics
 from setnet.web.pools import BoundedThreads, ImagePool
 from setnet.web.problems import Problem
 from setnet.web.settings import WebSettings
@@ -251,7 +249,7 @@ class IndexJob:
 
 
 class ServerState:
-    """The library, the pools, the running index and the counters."""
+    """The library, the pools, the running index and the caches."""
 
     def __init__(self, library: Path, settings: WebSettings) -> None:
         self.settings = settings
@@ -270,7 +268,6 @@ class ServerState:
         self.timeline = TimelineCache()
         self.rankings = RankingCache(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)
-        self.metrics = Metrics()
         self.wrong_tokens = TokenRateLimit(settings.wrong_tokens)
         self.sessions = Sessions()
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
@@ -296,10 +293,6 @@ class ServerState:
         with self.library.reading() as library:
             return call(library)
 
-    def counts(self) -> Counts:
-        """Return the library's counts."""
-        return self.with_library(lambda library: library.photos.counts())
-
     def forget_everything(self) -> int:
         """Delete the library; refused while it is being written."""
         self.index_job.check_idle("stop it first")
@@ -307,21 +300,6 @@ class ServerState:
         self.faces.clear()
         self.rankings.clear()
         return photos
-
-    def gauges(self) -> dict[str, float]:
-        """Return the present values of the gauges of the metrics."""
-        counts = self.counts()
-        return {
-            "face_queue": self.pool.waiting,
-            "answers_kept": len(self.rankings),
-            "answers_kept_bytes": self.rankings.weight,
-            "faces_remembered": len(self.faces),
-            "index_running": float(self.index_job.is_running),
-            "library_faces": counts.faces,
-            "library_people": counts.people,
-            "library_photos": counts.photos,
-            "search_queue": self.searching.waiting,
-        }
 
     def begin(self) -> None:
         """Start the processes that open images, so that the first photo need not wait for them."""

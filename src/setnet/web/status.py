@@ -1,4 +1,4 @@
-"""`/status`, `/session`, `/healthz`, `/metrics`: the server itself."""
+"""`/status`, `/session`, `/healthz`: the server itself."""
 
 from __future__ import annotations
 
@@ -59,15 +59,6 @@ async def healthz(state: State) -> Response:
     if state.stopping.is_set():
         return reply({"status": "stopping"}, 503)
     return reply({"status": "ok"})
-
-
-@routes.get(
-    "/metrics", tags=["system"], response_class=Response, responses={200: {"content": {"text/plain": {}}}}
-)
-async def metrics(state: State) -> Response:
-    """Return metrics for Prometheus."""
-    text = state.metrics.text(await state.reading.run(state.gauges))
-    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 class SessionQuery(Strict):

@@ -65,7 +65,7 @@ def _replies() -> list[Message]:
     faces = [Face(Box(1, 2, 30, 40), landmarks, 0.9, quality, np.eye(1, 128, dtype=np.float32)[0])] * 2
     seen = {
         "size": 9, "mtime_ns": 1, "is_known": False, "reason": None, "taken": 1.5e9, "width": 48,
-        "height": 40, "detect_seconds": 0.1, "describe_seconds": 0.2,
+        "height": 40,
     }  # fmt: skip
     arrays = {"hash": np.ones(16, np.uint8)}
     return [

@@ -93,17 +93,6 @@ def test_few_searches_serve_all_pages_and_later_ones_none(invented: Library, sea
     assert len(searches) == done
 
 
-def test_what_is_ranked_ahead_is_there_when_a_reader_comes(invented: Library, searches: list[int]) -> None:
-    ranking = invented.rank(PhotoQuery(PEOPLE, k=10, at_least=1))
-    ranking.page(10, 10)
-    ranking.prepare(20)
-    ahead = len(searches)
-    ranking.prepare(20)  # asked again before the reader came
-    for at in range(20, 80, 10):
-        ranking.page(at, 10)
-    assert len(searches) == ahead
-
-
 def test_no_more_than_the_most_are_ranked(invented: Library, searches: list[int]) -> None:
     ranking = invented.rank(PhotoQuery(PEOPLE, k=10), max_photos=25)
     assert len(read(ranking, 10)) == 25

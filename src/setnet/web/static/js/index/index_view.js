@@ -228,8 +228,6 @@ export class IndexView {
     if (r.vanished_count) lines.push(this.vanished(job, r));
     if (r.interrupted)
       lines.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
-    for (const { photo, reason } of r.partial)
-      lines.push(h("p", { class: "notice" }, `${photo} was read in part: ${reason}`));
     for (const folder of r.unreadable)
       lines.push(h("p", { class: "notice error" }, `${folder.folder}: ${folder.reason}`));
     if (this.status?.faces)

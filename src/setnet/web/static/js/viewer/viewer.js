@@ -240,7 +240,7 @@ export class Viewer {
     for (const button of this.zoomer) button.hidden = photo.kind === "video";
     const times = photo.kind === "video" ? ` ${clock(photo.from)}-${clock(photo.to)}` : "";
     this.title.textContent = whenTaken(photo);
-    this.about.textContent = `${photo.name}${times}${SOURCES[photo.taken_from] ?? ""}`;
+    this.about.textContent = `${photo.name}${times}${SOURCES[photo.taken_from] ?? ""}${photo.note ? ` (${photo.note})` : ""}`;
     this.open.href = urls.file(photo);
     this.download.href = urls.download(photo);
     this.previous.disabled = this.source.index === 0 && !this.source.hasBefore?.();
