@@ -323,7 +323,7 @@ def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, max_tria
         compared.append(len(trial.strangers))
         wrong.append(float((trial.strangers >= known.sure).sum()))
         guessed.append(float((trial.strangers >= known.maybe).sum()))
-        z = (trial.strangers - known.strangers.mean) / known.strangers.spread
+        z = (trial.strangers - known.non_matches.mean) / known.non_matches.spread
         beyond += (z[z > Z[0]][:, None] >= Z).sum(axis=0)
         if len(trial.genuine):
             both = float(np.mean(trial.genuine >= known.sure)), float(np.mean(trial.genuine >= known.maybe))
@@ -490,8 +490,8 @@ def recognised(
     """Yield trials on faces with the matcher that a library of them, or another, makes of the examples."""
     background = BackgroundSample.of_faces(faces.descriptors if library is None else library, model)
     for trial in trials(faces, examples, max_trials, rng, left=left):
-        strangers = background.non_match_scores(trial.vector, examples, model)
-        yield trial, PersonMatcher.of(model, trial.vector, examples, strangers, background.faces)
+        non_matches = background.non_match_scores(trial.vector, examples, model)
+        yield trial, PersonMatcher.of(model, trial.vector, examples, non_matches, background.faces)
 
 
 DIRECTIONS = 10

@@ -83,8 +83,8 @@ def ranked_queries(
 
     def matcher(rows: Floats) -> PersonMatcher:
         vector = person_vector(rows)
-        strangers = background.non_match_scores(vector, len(rows), model)
-        return PersonMatcher.of(model, vector, len(rows), strangers, background.faces)
+        non_matches = background.non_match_scores(vector, len(rows), model)
+        return PersonMatcher.of(model, vector, len(rows), non_matches, background.faces)
 
     for kind, people, is_group in _asked(library, rng):
         rows = [library.faces[library.owner == o] if is_group else shown[found] for o, found in people]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.person_matcher import evenly, measure_strangers, person_vector
+from setnet.library.person_matcher import evenly, measure_non_matches, person_vector
 from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 Descriptors = NDArray[np.float32]
@@ -145,7 +145,7 @@ def fit_score_calibration(
     one, many = _approach(found, [m.strangers.mean for m in found])
     spread = float(np.mean([m.strangers.spread for m in found]))
     model = replace(
-        start, tail_rate=rate, tail_scale=scale, strangers=one, strangers_many=many, spread=spread
+        start, tail_rate=rate, tail_scale=scale, non_match=one, non_match_many=many, spread=spread
     )
     return _with_genuine(_with_quality(model, [*found, *worse]), found)
 
@@ -156,7 +156,7 @@ def _measure(part: LabelledFaces, examples: int, model: ScoreCalibration, seed: 
     known = model.non_match_scores(examples)
     done: list[tuple[Trial, NonMatchScores, Floats]] = []
     for trial in trials(part, examples, _TRIALS, rng):
-        here = measure_strangers(sample, trial.vector, known)
+        here = measure_non_matches(sample, trial.vector, known)
         z = (trial.strangers - here.mean) / here.spread
         done.append((trial, here, z[z > model.tail_from].astype(np.float64) - model.tail_from))
     return _Measured(

@@ -20,7 +20,7 @@ NAMES = {
     "P002": "Eve Hill",
     "P004": "Dan Fox",
 }
-# Photo, who is in it, what its caption says. NonMatchScores: P006 to P009.
+# Photo, who is in it, what its caption says. GroupingScores: P006 to P009.
 PHOTOS = (
     ("gala/one.jpg", ("P001", "P003"), "Ann Cole and Zoe Ray at the gala"),
     ("gala/two.jpg", ("P003", "P001", "P008"), "RAY, ZOË and Ann Cole's brother"),

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.people import LFW_LIKE
 from setnet.library import clustering, group_descriptors
-from setnet.library.clustering import FacesToLink, NonMatchScores, group_faces
+from setnet.library.clustering import FacesToLink, GroupingScores, group_faces
 from setnet.train.simulated import VirtualPeople
 from studies.grouping import GroupQuality, group_quality, pairwise_agreement, photos_at_random
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int64]
-EXPECTED = NonMatchScores.expected(0.4)
+EXPECTED = GroupingScores.expected(0.4)
 
 
 def album(*counts: int, seed: int = 0, difficulty: float = 1.0) -> tuple[Floats, Owners]:
@@ -60,11 +60,11 @@ def test_the_order_of_faces_does_not_matter() -> None:
 def test_more_faces_alone_ask_for_more_similarity() -> None:
     faces, who = album(*[1] * 400, *[5] * 100)
     several = np.bincount(who)[who] > 1
-    mixed = NonMatchScores.between(faces, who, EXPECTED)
-    together = NonMatchScores.between(
+    mixed = GroupingScores.between(faces, who, EXPECTED)
+    together = GroupingScores.between(
         faces[several], np.unique(who[several], return_inverse=True)[1], EXPECTED
     )
-    alone = NonMatchScores.between(faces[~several], np.arange(400), EXPECTED)
+    alone = GroupingScores.between(faces[~several], np.arange(400), EXPECTED)
     assert alone.company == 0.0
     assert 0.4 < mixed.company < 0.6 < together.company
 

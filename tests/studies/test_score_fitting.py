@@ -28,11 +28,11 @@ def virtual(people: int, each: int, seed: int = 0, difficulty: float = 1.0) -> L
 
 
 def test_what_is_fitted_holds_for_other_people() -> None:
-    model = fit_score_calibration(virtual(600, 5), replace(SFACE, genuine=0.5, strangers=0.08, spread=0.1))
+    model = fit_score_calibration(virtual(600, 5), replace(SFACE, genuine=0.5, non_match=0.08, spread=0.1))
     others = virtual(1500, 1, seed=1).descriptors
     pairs = (others @ others.T)[np.triu_indices(1500, 1)]
-    assert model.strangers == pytest.approx(float(pairs.mean()), abs=0.01)
-    assert model.strangers < model.strangers_many
+    assert model.non_match == pytest.approx(float(pairs.mean()), abs=0.01)
+    assert model.non_match < model.non_match_many
     assert model.genuine < model.genuine_many
     assert model.genuine_spread > model.genuine_spread_many
     background = BackgroundSample.of_faces(others, model)

@@ -400,7 +400,7 @@ def _propose_edit(model: Model, kind: str, name: str, chance: random.Random) -> 
     if kind in (
         "split",
         "move",
-    ):  # what a split shares out by likeness, or by a merge, the model does not know
+    ):  # what a split shares out by similarity, or by a merge, the model does not know
         labels = model.people[name].labels
         is_plain = not model.people[name].is_merged and all(
             says == "no" or face in examples for face, says in labels.items()

@@ -137,7 +137,7 @@ def test_people_come_as_images_descriptors_or_faces_of_photos(
     assert ask(shared, {"descriptors": [[1.0] + [0.0] * (dim - 1)]}, at_least=0)["searched"] == 5
 
 
-def test_likeness_puts_uploads_of_one_person_together(
+def test_similarity_puts_uploads_of_one_person_together(
     shared: TestClient, faces: dict[str, str], portrait: Callable[[str], bytes]
 ) -> None:
     again = shared.post(

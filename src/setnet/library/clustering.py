@@ -38,7 +38,7 @@ _PRIOR_PAIRS = 200  # as many pairs of faces in one photo as the prior counts fo
 
 
 @dataclass(frozen=True, slots=True)
-class NonMatchScores:
+class GroupingScores:
     """How similar faces of two different people are, and how many faces have others of their own person."""
 
     # mean and standard deviation of the similarity of faces of two different people
@@ -48,15 +48,15 @@ class NonMatchScores:
     company: float = 0.0
 
     @classmethod
-    def expected(cls, threshold: float) -> NonMatchScores:
+    def expected(cls, threshold: float) -> GroupingScores:
         """Return what a descriptor with this match threshold leads one to expect.
 
-        >>> NonMatchScores.expected(0.4)
-        NonMatchScores(mean=0.1, spread=0.09, company=0.0)
+        >>> GroupingScores.expected(0.4)
+        GroupingScores(mean=0.1, spread=0.09, company=0.0)
         """
         return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
 
-    def seen_together(self, vectors: Floats, apart: CannotLink, mistakes: float) -> NonMatchScores:
+    def seen_together(self, vectors: Floats, apart: CannotLink, mistakes: float) -> GroupingScores:
         """Return what to expect after a look at faces that share a photo, which are of two people.
 
         People of one library may look alike, as families do. As many pairs as there are ``mistakes`` among so
@@ -71,12 +71,12 @@ class NonMatchScores:
         return found.shrunk(self, proof, _PRIOR_PAIRS)
 
     @classmethod
-    def of_faces(cls, vectors: Floats, prior: NonMatchScores) -> NonMatchScores:
+    def of_faces(cls, vectors: Floats, prior: GroupingScores) -> GroupingScores:
         """Return a first estimate from faces of unknown people.
 
         Most pairs of faces are of two people. Pairs of one person are at the upper end: the median, and the
         distance of the lower sixth from it, hardly notice them, unless most faces are of one person: then
-        the median is that of no strangers, and what was expected is the better estimate.
+        the median is that of no non-matches, and what was expected is the better estimate.
         """
         n = len(vectors)
         if n < 2:
@@ -87,7 +87,7 @@ class NonMatchScores:
         return prior if found.mean > prior.mean + prior.spread else found.shrunk(prior, n)
 
     @classmethod
-    def between(cls, vectors: Floats, groups: NDArray[np.int64], prior: NonMatchScores) -> NonMatchScores:
+    def between(cls, vectors: Floats, groups: NDArray[np.int64], prior: GroupingScores) -> GroupingScores:
         """Return the estimate from faces in groups: pairs of faces of two groups, each group alike.
 
         Computed from sums alone. With m the mean of a group's faces x, and T that of their products x x', the
@@ -110,13 +110,13 @@ class NonMatchScores:
         found = cls(mean, float(np.sqrt(max(square - mean**2, 1e-8))), company)
         return found.shrunk(prior, count)
 
-    def shrunk(self, prior: NonMatchScores, count: float, prior_count: int = _PRIOR_PEOPLE) -> NonMatchScores:
+    def shrunk(self, prior: GroupingScores, count: float, prior_count: int = _PRIOR_PEOPLE) -> GroupingScores:
         """Return a mixture of this estimate from ``count`` people, or pairs, and of what was expected."""
         share = count / (count + prior_count)
         mean = float(share * self.mean + (1 - share) * prior.mean)
         variance = share * self.spread**2 + (1 - share) * prior.spread**2
         company = share * self.company + (1 - share) * prior.company
-        return NonMatchScores(mean, float(np.sqrt(variance)), company)
+        return GroupingScores(mean, float(np.sqrt(variance)), company)
 
 
 def _similarities(vectors: Floats, one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
@@ -124,14 +124,14 @@ def _similarities(vectors: Floats, one: NDArray[np.int64], other: NDArray[np.int
     return np.concatenate([np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts])
 
 
-def _robust(similarity: Floats, prior: NonMatchScores) -> NonMatchScores:
-    """Return mean and spread of strangers' similarities among which a few of one person are."""
+def _robust(similarity: Floats, prior: GroupingScores) -> GroupingScores:
+    """Return mean and spread of non-matches' similarities among which a few of one person are."""
     low, middle = np.quantile(similarity, [0.1587, 0.5])
-    return NonMatchScores(float(middle), min(float(middle - low), _WIDEST * prior.spread))
+    return GroupingScores(float(middle), min(float(middle - low), _WIDEST * prior.spread))
 
 
-# Of all groups, the share that may be most similar to a stranger's by chance: the threshold rises with the
-# number of groups, as more strangers are compared. Where every face is alone every merge is false; where all
+# Of all groups, the share that may be most similar to a non-match's by chance: the threshold rises with the
+# number of groups, as more non-matches are compared. Where each face is alone each merge is false; where all
 # have company more false ones are worth the true ones that come with them, and groups of many faces, whose
 # means hold less chance than `REST` says, make fewer of them.
 FALSE_MERGES_ALONE, FALSE_MERGES_IN_COMPANY = 0.02, 0.05
@@ -148,7 +148,7 @@ APART_PENALTY, APART_RATE = 1.0, 0.03
 def bars(max_groups: int, company: float = 0.0) -> NDArray[np.float64]:
     """Return the least score of two groups that merge, by the number of groups, from 0 to ``max_groups``.
 
-    Strangers' scores are about normal: that of the most similar of n strangers passes the bar with a
+    Non-matches' scores are about normal: that of the most similar of n non-matches passes the bar with a
     probability that depends on how many faces have ``company``.
     """
     share = FALSE_MERGES_ALONE + (FALSE_MERGES_IN_COMPANY - FALSE_MERGES_ALONE) * company
@@ -157,7 +157,7 @@ def bars(max_groups: int, company: float = 0.0) -> NDArray[np.float64]:
     return -np.fromiter(map(normal.inv_cdf, chance.tolist()), np.float64, max_groups + 1)
 
 
-def rule_for(scores: NonMatchScores, groups: int) -> LinkageRule:
+def rule_for(scores: GroupingScores, groups: int) -> LinkageRule:
     """Return the rule for a library with scores of non-matches like these and at most so many groups."""
     return LinkageRule(
         scores.mean,
@@ -303,7 +303,7 @@ class Clustering:
 PART = 4000  # faces that are compared with each other, on average; at most twice as many
 
 
-def merge_in_parts(whole: Clustering, scores: NonMatchScores, say: OnProgress) -> Clustering:
+def merge_in_parts(whole: Clustering, scores: GroupingScores, say: OnProgress) -> Clustering:
     """Return a clustering in which faces that are near each other and very much alike have merged.
 
     The bar is the one for as many clusters as there are: it is so high that these pairs would merge anyway.
@@ -353,8 +353,8 @@ FEW = 0.25  # of the clusters: if fewer have merged, only these are compared wit
 
 
 def group_faces(
-    faces: FacesToLink, expected: NonMatchScores, progress: OnProgress | None = None
-) -> tuple[NDArray[np.int64], NonMatchScores]:
+    faces: FacesToLink, expected: GroupingScores, progress: OnProgress | None = None
+) -> tuple[NDArray[np.int64], GroupingScores]:
     """Return the group of each face, numbered from 0 on, and the scores that the rule was made from.
 
     ``expected`` are scores of non-matches as the descriptor usually has them: in a small library they count.
@@ -364,13 +364,13 @@ def group_faces(
         return np.empty(0, np.int64), expected
     expected = expected.seen_together(faces.vectors, faces.cannot_link, APART_RATE)
     begun = Clustering.of(faces)
-    scores = NonMatchScores.of_faces(faces.vectors, expected)
+    scores = GroupingScores.of_faces(faces.vectors, expected)
     if len(begun) > WHOLE:
         begun = merge_in_parts(begun, scores, say)
     rule = rule_for(scores, len(begun))
     near = begun.neighbours(rule, say)
     draft = begun.linked(near, rule, say)
-    scores = NonMatchScores.between(faces.vectors, draft.of_face, expected)
+    scores = GroupingScores.between(faces.vectors, draft.of_face, expected)
     rule = rule_for(scores, len(begun))
     before, found = begun, begun.linked(near, rule, say)
     for _ in range(MAX_ROUNDS):  # clusters have other neighbours than their faces had
@@ -388,13 +388,13 @@ def group_descriptors(
     photos: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the group of each descriptor at unit length, with nothing known but the photo each is in."""
-    return group_faces(FacesToLink.unknown(descriptors, photos), NonMatchScores.expected(match_threshold))[0]
+    return group_faces(FacesToLink.unknown(descriptors, photos), GroupingScores.expected(match_threshold))[0]
 
 
 def join_faces(
     faces: FacesToLink,
     is_new: NDArray[np.bool_],
-    expected: NonMatchScores,
+    expected: GroupingScores,
     progress: OnProgress | None = None,
 ) -> NDArray[np.int64]:
     """Return the group of each face, numbered from 0 on; faces that must be linked stay together.
@@ -411,7 +411,7 @@ def join_faces(
     expected = expected.seen_together(faces.vectors, faces.cannot_link, APART_RATE)
     known = ~is_new
     groups = np.unique(found.of_face[known], return_inverse=True)[1].astype(np.int64)
-    scores = NonMatchScores.between(faces.vectors[known], groups, expected)
+    scores = GroupingScores.between(faces.vectors[known], groups, expected)
     moving = np.unique(found.of_face[is_new])
     for _ in range(MAX_ROUNDS):
         rule = rule_for(scores, len(found))

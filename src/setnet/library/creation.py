@@ -218,8 +218,8 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoC
     known = catalog.folders()
     if folders:
         roots = [resolve_path(folder) for folder in folders]
-        away = [folder for folder in known if not is_address(folder) and not os.path.exists(folder)]
-        existing_paths(root for root in roots if not any(is_below(root, folder) for folder in away))
+        missing = [folder for folder in known if not is_address(folder) and not os.path.exists(folder)]
+        existing_paths(root for root in roots if not any(is_below(root, folder) for folder in missing))
         return roots
     if not known:
         raise InvalidInputError("this library has no folder yet: name one, as in `setnet index ~/Photos`")

@@ -192,10 +192,10 @@ def outsiders(descriptors: NDArray[np.float32], logistic: Logistic, known: int =
     """Return which faces do not look like the person that the others show.
 
     Faces are joined to groups by average linkage, as long as the mean similarity between two groups is more
-    than that of strangers. The person is the group with most of the first `known` faces, which are theirs
+    than that of non-matches. The person is the group with most of the first `known` faces, which are theirs
     already; else the largest. Of equals the one with the earliest face.
     """
-    groups = _connected_rows(_unit_rows(descriptors), _stranger_similarity(logistic))
+    groups = _connected_rows(_unit_rows(descriptors), _non_match_similarity(logistic))
     person = max(groups, key=lambda group: (sum(face < known for face in group), len(group), -min(group)))
     return sorted(set(range(len(descriptors))) - set(person))
 
@@ -231,7 +231,7 @@ def mixed_warning(
     ]
 
 
-def _stranger_similarity(logistic: Logistic) -> float:
+def _non_match_similarity(logistic: Logistic) -> float:
     return float((np.log(_MIN_PROBABILITY / (1 - _MIN_PROBABILITY)) - logistic.b) / logistic.w)
 
 

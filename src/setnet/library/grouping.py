@@ -21,7 +21,7 @@ from setnet.engine import SetIndex
 from setnet.faces import Box
 from setnet.library.clustering import (
     FacesToLink,
-    NonMatchScores,
+    GroupingScores,
     OnProgress,
     group_faces,
     in_one_photo,
@@ -483,7 +483,7 @@ def group_library(
         faces = LibraryFaces.read(db, index, model)
         known = KnownLabels.read(db, faces)
     again = again or last is None or len(faces) > GROWTH * last.faces
-    expected = NonMatchScores.expected(index.logistic.threshold)
+    expected = GroupingScores.expected(index.logistic.threshold)
     clusters = _cluster_faces(link_known_faces(faces, known, again=again), expected, again, progress)
     with database.writing() as db:
         now = KnownLabels.read(db, faces)
@@ -503,7 +503,7 @@ def _claims(db: sqlite3.Connection, clusters: NDArray[np.int64], known: KnownLab
 
 
 def _cluster_faces(
-    linked: LinkedFaces, expected: NonMatchScores, again: bool, progress: OnProgress | None
+    linked: LinkedFaces, expected: GroupingScores, again: bool, progress: OnProgress | None
 ) -> NDArray[np.int64]:
     if again:
         return group_faces(linked.faces, expected, progress)[0]

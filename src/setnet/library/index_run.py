@@ -256,10 +256,10 @@ class IndexRun:
             scan: FolderScan | CollectedPhotos = self._collected
         else:
             self._by_size = _contents_by_size(self._known.values())
-            away = missing_roots(roots, self._catalog.folders(), self._known)
-            there = [root for root in roots if root not in dict(away)]
+            missing = missing_roots(roots, self._catalog.folders(), self._known)
+            there = [root for root in roots if root not in dict(missing)]
             scan = FolderScan(there, self._writer.left_out, Exclusion(self._excluded), videos=True)
-            scan.unreadable += away
+            scan.unreadable += missing
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
         removed, interrupted = 0, False

@@ -108,8 +108,8 @@ class _Solver:
             self._weights[named] += share.sum(axis=1)
             found, total, faces = found + share.sum(), total + len(named), faces + len(photo.faces)
         missing = np.clip((total - found + 1) / (total + 2), 0.02, 0.5)
-        strangers = max((faces - found + 1) / (len(self._photos) + 1), 0.05)
-        self._pair_odds = (1 - missing) / (missing * strangers)
+        others = max((faces - found + 1) / (len(self._photos) + 1), 0.05)
+        self._pair_odds = (1 - missing) / (missing * others)
 
     def pair(self) -> float:
         """Say how probably names and faces of each photo are one person's; return the largest change."""
@@ -122,7 +122,7 @@ class _Solver:
         return change
 
     def _likelihoods(self, at: int, named: NDArray[np.int64], faces: NDArray[np.float32]) -> Floats:
-        """Return how many times more probable faces are as the names' than as strangers'.
+        """Return how many times more probable faces are as the names' than as non-matches'.
 
         A photo says nothing about itself: the vectors are those of the other photos.
         """
@@ -137,8 +137,8 @@ class _Solver:
     def _odds_for(self, examples: int) -> Floats:
         examples = max(1, min(examples, 30))
         if examples not in self._odds:
-            strangers = self._model.non_match_scores(examples)
-            chances = [self._model.probability(s, examples, strangers, 1, expected=1.0) for s in _GRID]
+            non_matches = self._model.non_match_scores(examples)
+            chances = [self._model.probability(s, examples, non_matches, 1, expected=1.0) for s in _GRID]
             p: Floats = np.clip(chances, 1e-9, 1 - 1e-9)
             self._odds[examples] = np.minimum(2 * p / (1 - p), 1e6)
         return self._odds[examples]
@@ -181,7 +181,7 @@ class _Solver:
         return clear
 
     def _presence(self, vectors: Floats, weights: Floats) -> NDArray[np.bool_]:
-        """Return (vectors, photos): whether a face of the photo is rather the vector's than a stranger's."""
+        """Return (vectors, photos): whether a face of the photo is rather the vector's than a non-match's."""
         limits = np.array([self._even(round(weight)) for weight in weights])
         found = np.zeros((len(vectors), len(self._photos)), bool)
         sizes = [len(photo.faces) for photo in self._photos]
@@ -194,7 +194,7 @@ class _Solver:
         return found
 
     def _even(self, examples: int) -> float:
-        """Return the similarity from which a face is ten times rather the same person's than a stranger's."""
+        """Return the similarity from which a face is ten times rather the person's than a non-match's."""
         odds = self._odds_for(max(1, examples))
         return float(_GRID[min(int(np.argmax(odds >= 10.0)), len(_GRID) - 1)])
 

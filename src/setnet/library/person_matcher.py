@@ -57,7 +57,7 @@ def example_weights(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 FACES = 2048  # of a sample
 _COMPARED = 1024  # of these, to see how many people they are
-_ALIKE = 1e-4  # two faces that so few strangers' are as similar as are one person's
+_ALIKE = 1e-4  # two faces that so few non-matches' are as similar as are one person's
 _MIN_MEAN = 0.5  # standard deviations below the model's: so low it is for one person in fifty
 _CUT = 3.0  # standard deviations above the mean: what is more similar may be the person
 # How many people the model's constants count as: means differ more between sources of photos than spreads.
@@ -69,7 +69,7 @@ class BackgroundSample:
     """Some faces of a library, how many people they show in effect, and how many faces there are in all.
 
     The people of one library are more alike than those of another: of one family, one age, one part of the
-    world, or in poor light. What strangers' similarities are like is therefore measured where it matters.
+    world, or in poor light. What non-matches' similarities are like is therefore measured where it matters.
     """
 
     sample: NDArray[np.float32]
@@ -94,16 +94,16 @@ class BackgroundSample:
     def non_match_scores(
         self, vector: NDArray[np.floating], examples: int, model: ScoreCalibration
     ) -> NonMatchScores:
-        """Return what strangers' similarities to a person are like in this library.
+        """Return what non-matches' similarities to a person are like in this library.
 
-        With few people in it, the model's constants weigh more; and strangers who are less similar than in
+        With few people in it, the model's constants weigh more; and non-matches that are less similar than in
         any ordinary library do not make a match sure. Faces that may be the person's are left out, however
         many they are.
         """
         known = model.non_match_scores(examples)
         if not len(self.sample):
             return known
-        seen = measure_strangers(self.sample, vector, known)
+        seen = measure_non_matches(self.sample, vector, known)
         mean = _weigh(seen.mean, self.people, known.mean, _PRIOR_FOR_MEAN)
         mean = max(mean, known.mean - _MIN_MEAN * known.spread)
         variance = _weigh(seen.spread**2, self.people, known.spread**2, _PRIOR_FOR_SPREAD)
@@ -115,12 +115,12 @@ def evenly(rows: NDArray[np.float32], count: int = FACES) -> NDArray[np.float32]
     return rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)]
 
 
-def measure_strangers(
+def measure_non_matches(
     sample: NDArray[np.float32], vector: NDArray[np.floating], known: NonMatchScores
 ) -> NonMatchScores:
     """Return what similarities of a sample's faces are like, without those that may be the person's own.
 
-    `known` says what strangers' are like in general, and is returned where the sample has none.
+    `known` says what non-matches' are like in general, and is returned where the sample has none.
     """
     seen = sample @ vector.astype(np.float32)
     seen = seen[seen < known.mean + _CUT * known.spread].astype(np.float64)
@@ -145,10 +145,10 @@ def _weigh(seen: float, people: float, known: float, prior: float) -> float:
     return (people * seen + prior * known) / (people + prior)
 
 
-# A sure match: one stranger in a million is as similar, one is to be expected in fifty searches, and even for
+# A sure match: one non-match in a million is as similar, one is expected in fifty searches, and even for
 # a face so good that more similarity was to be expected, the odds are three to one.
 _SURE_RATE, _SURE_FALSE, _SURE_PROBABILITY = 1e-6, 0.02, 0.75
-# A match at all: at most one stranger in ten thousand, and ten among all faces searched.
+# A match at all: at most one non-match in ten thousand, and ten among all faces searched.
 _MAYBE_RATE, _MAYBE_FALSE = 1e-4, 10.0
 # On LFW's training half, another face of a rejected person exceeds the rejected one by more in 3 % of cases.
 _ABOVE_REJECTED = 0.02
@@ -161,7 +161,7 @@ class PersonMatcher:
     model: ScoreCalibration
     vector: NDArray[np.float32]  # (dim,) of length 1: what faces are compared with
     examples: int  # how many example faces it was made of
-    strangers: NonMatchScores  # what the similarities of other people's faces to it are like
+    non_matches: NonMatchScores  # what the similarities of other people's faces to it are like
     faces: int  # how many faces are searched
     # similarities from which a face is surely the person's, and maybe
     sure: float
@@ -177,7 +177,7 @@ class PersonMatcher:
         model: ScoreCalibration,
         vector: NDArray[np.float32],
         examples: int,
-        strangers: NonMatchScores,
+        non_matches: NonMatchScores,
         faces: int,
         rejected: NDArray[np.floating] | None = None,
     ) -> PersonMatcher:
@@ -190,30 +190,30 @@ class PersonMatcher:
         """
         wrong = np.zeros(0) if rejected is None else np.asarray(rejected, np.float64)
         rate = min(_MAYBE_RATE, _MAYBE_FALSE / max(faces, 1))
-        seen = int((wrong >= model.threshold(rate, strangers)).sum())
+        seen = int((wrong >= model.threshold(rate, non_matches)).sum())
         strictness = max(1.0, (1.0 + seen) / (1.0 + faces * rate))
-        maybe = model.threshold(rate / strictness, strangers)
-        sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, strangers)
+        maybe = model.threshold(rate / strictness, non_matches)
+        sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, non_matches)
         others = round(strictness * faces)
-        probable = model.find_similarity(_SURE_PROBABILITY, examples, strangers, others)
+        probable = model.find_similarity(_SURE_PROBABILITY, examples, non_matches, others)
         mean, spread = model.genuine_to(examples)
         slips = int((wrong > mean - spread).sum())
         limit = mean + (slips - 2) * spread
         sure = max(sure, probable, maybe, *np.minimum(wrong + _ABOVE_REJECTED, limit).tolist())
-        even = model.even(examples, strangers, others)
-        return cls(model, vector, examples, strangers, faces, sure, maybe, even, strictness)
+        even = model.even(examples, non_matches, others)
+        return cls(model, vector, examples, non_matches, faces, sure, maybe, even, strictness)
 
     @property
     def steepness(self) -> float:
         """How fast the odds of a false match fall as a similarity rises: by e every 1 / steepness."""
-        return 1.0 / (self.model.tail_scale * self.strangers.spread)
+        return 1.0 / (self.model.tail_scale * self.non_matches.spread)
 
     def probability(self, similarity: float, face: Mapping[str, float] | None = None) -> float:
         """Return the probability that a face of this similarity is the person's; `face` says its quality."""
         return self.model.probability(
             similarity,
             self.examples,
-            self.strangers,
+            self.non_matches,
             round(self.strictness * self.faces),
             1.0 if face is None else self.model.quality(face),
         )
@@ -246,8 +246,8 @@ class PersonMatchers:
     def threshold(self) -> float:
         """The similarity from which two faces may be one person's."""
         nobody = np.zeros(self._library.dim, np.float32)
-        strangers = self.model.non_match_scores(1)
-        return PersonMatcher.of(self.model, nobody, 1, strangers, self.background.faces).maybe
+        non_matches = self.model.non_match_scores(1)
+        return PersonMatcher.of(self.model, nobody, 1, non_matches, self.background.faces).maybe
 
     def matcher(self, person: QueryPerson) -> PersonMatcher:
         """Return what recognises a person in this library."""
@@ -261,9 +261,9 @@ class PersonMatchers:
                 f"{self._library.dim}"
             )
         examples = len(person.descriptors)
-        strangers = background.non_match_scores(vector, examples, self.model)
+        non_matches = background.non_match_scores(vector, examples, self.model)
         rejected = self._similarities(vector, person.rejected)
-        return PersonMatcher.of(self.model, vector, examples, strangers, background.faces, rejected)
+        return PersonMatcher.of(self.model, vector, examples, non_matches, background.faces, rejected)
 
     def _similarities(
         self, vector: NDArray[np.float32], faces: frozenset[tuple[str, int]]

@@ -1,4 +1,4 @@
-"""What a similarity means: how often a stranger reaches it, and how probable it is that it is the person."""
+"""What a similarity means: how often a non-match reaches it, and how probable it is that it is the person."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPECTED_TOGETHER = 20.0
 
 
 class NonMatchScores(NamedTuple):
-    """Mean and standard deviation of strangers' similarities to a person."""
+    """Mean and standard deviation of non-matches' similarities to a person."""
 
     mean: float
     spread: float
@@ -32,11 +32,11 @@ class NonMatchScores(NamedTuple):
 class ScoreCalibration:
     """The meaning of similarities under one descriptor model."""
 
-    # mean similarity of strangers to one example of a person, and to the mean of many
-    strangers: float
-    strangers_many: float
-    spread: float  # standard deviation of strangers' similarities
-    # where the tail begins, in standard deviations above the mean; the share of strangers in it; and how
+    # mean similarity of non-matches to one example of a person, and to the mean of many
+    non_match: float
+    non_match_many: float
+    spread: float  # standard deviation of non-matches' similarities
+    # where the tail begins, in standard deviations above the mean; the share of non-matches in it; and how
     # far a similarity must rise, in standard deviations, for that share to fall by a factor of e
     tail_from: float
     tail_rate: float
@@ -81,12 +81,12 @@ class ScoreCalibration:
         return asdict(self)
 
     def non_match_scores(self, examples: int) -> NonMatchScores:
-        """Return what strangers' similarities are like to a person known by so many examples.
+        """Return what non-matches' similarities are like to a person known by so many examples.
 
         The mean of several examples is closer to the middle of all faces than one example is.
         """
         return NonMatchScores(
-            self._approach_limit(self.strangers, self.strangers_many, examples), self.spread
+            self._approach_limit(self.non_match, self.non_match_many, examples), self.spread
         )
 
     def genuine_to(self, examples: int) -> tuple[float, float]:
@@ -96,26 +96,26 @@ class ScoreCalibration:
             self._approach_limit(self.genuine_spread, self.genuine_spread_many, examples),
         )
 
-    def false_match_rate(self, similarity: float, strangers: NonMatchScores) -> float:
-        """Return the share of strangers who are as similar as this, or more."""
-        z = (similarity - strangers.mean) / strangers.spread
+    def false_match_rate(self, similarity: float, non_matches: NonMatchScores) -> float:
+        """Return the share of non-matches that are as similar as this, or more."""
+        z = (similarity - non_matches.mean) / non_matches.spread
         if z > self.tail_from:
             return self.tail_rate * math.exp(-(z - self.tail_from) / self.tail_scale)
         return min(1.0, self._factor * _NORMAL.cdf(-z))
 
-    def threshold(self, rate: float, strangers: NonMatchScores) -> float:
-        """Return the similarity that this share of strangers reaches."""
+    def threshold(self, rate: float, non_matches: NonMatchScores) -> float:
+        """Return the similarity that this share of non-matches reaches."""
         if rate <= self.tail_rate:
             z = self.tail_from + self.tail_scale * math.log(self.tail_rate / rate)
         else:
             z = -_NORMAL.inv_cdf(min(rate / self._factor, 0.5))
-        return strangers.mean + z * strangers.spread
+        return non_matches.mean + z * non_matches.spread
 
     def probability(
         self,
         similarity: float,
         examples: int,
-        strangers: NonMatchScores,
+        non_matches: NonMatchScores,
         faces: int,
         quality: float = 1.0,
         expected: float = _EXPECTED,
@@ -123,42 +123,42 @@ class ScoreCalibration:
         """Return the probability that a face of this similarity is the person's.
 
         By Bayes' rule, with prior odds of `expected` faces of the person among all `faces` that were
-        searched: the more were searched, the more strangers can be this similar. `quality` is the share of
+        searched: the more were searched, the more non-matches can be this similar. `quality` is the share of
         its similarity that a face as small, blurred or turned as this one keeps.
         """
         mean, spread = self.genuine_to(examples)
         mean *= quality
         genuine = (1 - self.stray) * _rising(similarity, mean, spread)
         genuine += self.stray * _rising(similarity, 0.5 * mean, 2 * spread)
-        odds = expected / (expected + faces) * genuine / self._density(similarity, strangers)
+        odds = expected / (expected + faces) * genuine / self._density(similarity, non_matches)
         return odds / (1.0 + odds)
 
     def find_similarity(
         self,
         probability: float,
         examples: int,
-        strangers: NonMatchScores,
+        non_matches: NonMatchScores,
         faces: int,
         expected: float = _EXPECTED,
     ) -> float:
         """Return the similarity at which a good face is this probably the person's; a worse one is sooner."""
-        low, high = strangers.mean, 1.0
+        low, high = non_matches.mean, 1.0
         for _ in range(40):
             middle = 0.5 * (low + high)
-            if self.probability(middle, examples, strangers, faces, expected=expected) < probability:
+            if self.probability(middle, examples, non_matches, faces, expected=expected) < probability:
                 low = middle
             else:
                 high = middle
         return high
 
-    def even(self, examples: int, strangers: NonMatchScores, faces: int) -> float:
+    def even(self, examples: int, non_matches: NonMatchScores, faces: int) -> float:
         """Return the similarity at which a person asked for with others is there as probably as not.
 
         Order and certainty are two questions: which photos come first is decided by how many of the people
-        are probably there, what is sure by how often strangers are as similar.
+        are probably there, what is sure by how often non-matches are as similar.
         """
         expected = _EXPECTED_TOGETHER * math.sqrt(max(faces, 1))
-        return self.find_similarity(0.5, examples, strangers, faces, expected)
+        return self.find_similarity(0.5, examples, non_matches, faces, expected)
 
     def quality(self, face: Mapping[str, float]) -> float:
         """Return the share of its similarity that a face keeps for its size, sharpness and turn."""
@@ -188,13 +188,13 @@ class ScoreCalibration:
         """How many times the share of a normal distribution lies beyond where the tail begins."""
         return self.tail_rate / _NORMAL.cdf(-self.tail_from)
 
-    def _density(self, similarity: float, strangers: NonMatchScores) -> float:
-        """Return the density of strangers' similarities, which falls from their mean on."""
-        z = max(0.0, (similarity - strangers.mean) / strangers.spread)
+    def _density(self, similarity: float, non_matches: NonMatchScores) -> float:
+        """Return the density of non-matches' similarities, which falls from their mean on."""
+        z = max(0.0, (similarity - non_matches.mean) / non_matches.spread)
         if z > self.tail_from:
             tail = self.tail_rate / self.tail_scale
-            return max(tail * math.exp(-(z - self.tail_from) / self.tail_scale) / strangers.spread, 1e-290)
-        return self._factor * _NORMAL.pdf(z) / strangers.spread
+            return max(tail * math.exp(-(z - self.tail_from) / self.tail_scale) / non_matches.spread, 1e-290)
+        return self._factor * _NORMAL.pdf(z) / non_matches.spread
 
 
 def _rising(similarity: float, mean: float, spread: float) -> float:

@@ -33,10 +33,10 @@ def test_every_descriptor_that_setnet_knows_says_what_its_similarities_mean(
         if entry.kind == "descriptor":
             numbers = load_calibration(entry.name, "match")
             found[entry.name] = model = ScoreCalibration.of(numbers)
-            strangers = model.non_match_scores(1)
+            non_matches = model.non_match_scores(1)
             # one stranger in ten thousand reaches the threshold that was fitted for that rate
-            assert abs(model.threshold(1e-4, strangers) - entry.calibration["threshold"]) < 0.03
-            assert model.threshold(1e-6, strangers) < model.genuine
+            assert abs(model.threshold(1e-4, non_matches) - entry.calibration["threshold"]) < 0.03
+            assert model.threshold(1e-6, non_matches) < model.genuine
     assert caplog.text == ""
     assert len(set(found.values())) == len(found) >= 3
 

@@ -13,7 +13,7 @@ from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 MODEL = ScoreCalibration.of(load_calibration("sface", "match"))
 VECTOR = np.eye(4, dtype=np.float32)[0]
 
-strangers = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
+non_matches = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
 refusals = st.lists(st.floats(0.2, 0.8), max_size=12)
 
 
@@ -27,7 +27,7 @@ def made(
     return PersonMatcher.of(MODEL, VECTOR, examples, known, faces, np.array(rejected or []))
 
 
-@given(st.integers(1, 60), st.integers(1, 10_000_000), strangers, refusals)
+@given(st.integers(1, 60), st.integers(1, 10_000_000), non_matches, refusals)
 def test_sure_is_above_maybe_and_probable(
     n: int, faces: int, here: NonMatchScores, rejected: list[float]
 ) -> None:

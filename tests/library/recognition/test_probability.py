@@ -14,17 +14,17 @@ from setnet.faces.settings import load_calibration
 from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 SFACE = ScoreCalibration.of(load_calibration("sface", "match"))
-MODELS = [SFACE, replace(SFACE, strangers=0.05, strangers_many=0.07, genuine=0.65, genuine_many=0.75)]
+MODELS = [SFACE, replace(SFACE, non_match=0.05, non_match_many=0.07, genuine=0.65, genuine_many=0.75)]
 
 models = st.sampled_from(MODELS)
 similarities = st.floats(-1.0, 1.0)
-strangers = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
+non_matches = st.builds(NonMatchScores, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
 examples = st.integers(1, 60)
 numbers_of_faces = st.integers(1, 10_000_000)
 qualities = st.floats(0.3, 1.0)
 
 
-@given(models, similarities, similarities, examples, strangers, numbers_of_faces, qualities)
+@given(models, similarities, similarities, examples, non_matches, numbers_of_faces, qualities)
 def test_a_more_similar_face_is_more_probably_the_persons_and_fewer_strangers_are(
     model: ScoreCalibration,
     one: float,
@@ -40,7 +40,7 @@ def test_a_more_similar_face_is_more_probably_the_persons_and_fewer_strangers_ar
     assert 0.0 <= low <= model.probability(more, n, here, faces, quality) <= 1.0
 
 
-@given(models, similarities, examples, strangers, numbers_of_faces, numbers_of_faces)
+@given(models, similarities, examples, non_matches, numbers_of_faces, numbers_of_faces)
 def test_the_more_faces_are_searched_the_less_probable_is_a_match(
     model: ScoreCalibration, similarity: float, n: int, here: NonMatchScores, one: int, other: int
 ) -> None:
@@ -52,7 +52,7 @@ def test_the_more_faces_are_searched_the_less_probable_is_a_match(
     )
 
 
-@given(models, st.floats(1e-9, 0.4), strangers)
+@given(models, st.floats(1e-9, 0.4), non_matches)
 def test_a_threshold_is_what_its_share_of_strangers_reaches(
     model: ScoreCalibration, rate: float, here: NonMatchScores
 ) -> None:
@@ -66,7 +66,7 @@ def test_more_examples_need_a_higher_threshold(model: ScoreCalibration, rate: fl
     assert fewer < more
 
 
-@given(models, st.floats(0.01, 0.99), examples, strangers, numbers_of_faces)
+@given(models, st.floats(0.01, 0.99), examples, non_matches, numbers_of_faces)
 def test_the_similarity_of_a_probability_has_it(
     model: ScoreCalibration, probability: float, n: int, here: NonMatchScores, faces: int
 ) -> None:
@@ -75,7 +75,7 @@ def test_the_similarity_of_a_probability_has_it(
     assert model.probability(similarity - 1e-6, n, here, faces) <= probability + 0.01
 
 
-@given(models, similarities, examples, strangers, numbers_of_faces, qualities, qualities)
+@given(models, similarities, examples, non_matches, numbers_of_faces, qualities, qualities)
 def test_of_a_better_face_more_similarity_is_expected(
     model: ScoreCalibration,
     similarity: float,
@@ -111,7 +111,7 @@ def test_the_constants_of_sface_are_those_of_its_photos() -> None:
     [
         ({"spread": 0.0}, "spread must be positive"),
         ({"tail_rate": 0.7}, "below one"),
-        ({"strangers": float("nan")}, "'strangers' must be a number"),
+        ({"non_match": float("nan")}, "'non_match' must be a number"),
         ({"genuine": True}, "'genuine' must be a number"),
         ({"stray": "2"}, "'stray' must be a number"),
     ],

@@ -128,4 +128,4 @@ def test_whom_one_name_finds_either_name_finds(
 def test_what_is_sure_does_not_depend_on_the_score() -> None:
     known = PersonMatcher.of(MODEL, np.eye(DIM, dtype=np.float32)[0], 1, MODEL.non_match_scores(1), 3000)
     assert known.even < known.maybe < known.sure
-    assert MODEL.false_match_rate(known.sure, known.strangers) <= 1e-6 * (1 + 1e-9)
+    assert MODEL.false_match_rate(known.sure, known.non_matches) <= 1e-6 * (1 + 1e-9)

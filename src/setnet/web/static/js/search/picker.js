@@ -48,7 +48,7 @@ class Picker {
     this.target = target;
     this.body = h("div", { class: files.length > 1 ? "body uploads" : "body" });
     this.columns = files.length;
-    this.groups = null; // the chosen faces by likeness, as the server sees it
+    this.groups = null; // the chosen faces by person, as the server sees it
     this.dialog = h(
       "dialog",
       { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
@@ -199,7 +199,7 @@ class Picker {
     const alike = this.groups?.length ?? count;
     const options = [["each", count > 1 ? `${count} new people` : "a new person"]];
     if (count > 1) options.push(["one", "one new person"]);
-    if (alike > 1 && alike < count) options.unshift(["alike", `${alike} new people, by likeness`]);
+    if (alike > 1 && alike < count) options.unshift(["alike", `${alike} new people, as faces look alike`]);
     for (const person of query.people) options.push([person.key, `more of ${label(person)}`]);
     this.as.replaceChildren(...options.map(([value, text]) => h("option", { value }, text)));
     const valid = options.some(([value]) => value === before);

@@ -1,4 +1,4 @@
-"""Mending people does no harm: what a merge did is undone, and what would surprise is asked or said."""
+"""Correcting people does no harm: what a merge did is undone, and what would surprise is asked or said."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_split_leaves_a_confirmed_face_with_its_example(grouped: Library) -> N
     assert grouped.people.labels("Carl") == []
 
 
-def test_a_split_shares_groups_and_confirmed_faces_by_likeness(grouped: Library) -> None:
+def test_a_split_shares_groups_and_confirmed_faces_by_similarity(grouped: Library) -> None:
     places = ids(grouped)
     grouped.people.add("Anna", [Example(face_of(1)), Example(face_of(3))])
     grouped.people.confirm("Anna", places["b0"], 0)
