@@ -151,7 +151,7 @@ def duplicates(photos: Path, items: int) -> dict[str, Any]:
         library.index(files)
         for run in ("first", "second"):
             began, before = time.perf_counter(), _children_cpu() + time.process_time()
-            groups = library.duplicates()
+            groups = library.photos.duplicates()
             found[f"{run} run, s"] = round(time.perf_counter() - began, 1)
             found[f"{run} run, processor s"] = round(_children_cpu() + time.process_time() - before, 1)
     return found | {"groups": len(groups), "load": round(os.getloadavg()[0], 1)}

@@ -78,7 +78,7 @@ def queries(number: int) -> list[Vectors]:
 
 def find(library: Library, query: Vectors) -> tuple[PhotoHit, ...]:
     """Return the photos that the server answers with."""
-    return library.find(
+    return library.search(
         PhotoQuery([QueryPerson(f"person {n}", row[None]) for n, row in enumerate(query, 1)], k=K)
     ).hits
 

@@ -95,7 +95,7 @@ def write_sheets(out: Path, library: Library, faces: _Examples, queries: list[_Q
     out.mkdir(parents=True, exist_ok=True)
     queries.sort(key=lambda q: -list(q.relevance.values()).count(len(q.people)))
     for number, query in enumerate(queries[:SHEETS], 1):
-        answer = library.find(faces.people(query, 0), k=5, mode="fast")
+        answer = library.search(faces.people(query, 0), k=5, mode="fast")
         ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
         quality = float(ndcg(ranked, [*query.relevance.values()], 5))
         title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
@@ -179,7 +179,7 @@ def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Ex
     for repeat in range(repeats):
         rankings = []
         for query in queries:
-            answer = library.find(faces.people(query, repeat), k=30, mode=mode)
+            answer = library.search(faces.people(query, repeat), k=30, mode=mode)
             seconds.append(answer.seconds["search"])
             rankings.append([hit.path.name for hit in answer.hits])
         repeated.append(rankings)

@@ -392,7 +392,7 @@ def _add_queries(
         run.say(mode)
         values = []
         for pair in chosen:
-            hits = library.find(
+            hits = library.search(
                 [people[name] for name in pair], k=30, mode=mode, conditions=Conditions(kind="video")
             ).hits
             worth = {photo: len(who & set(pair)) for photo, who in inside.items() if who & set(pair)}

@@ -34,7 +34,7 @@ def fill(path: Path, batches: Iterable[Sequence[Vectors]], *, head: str | None =
         SetIndex.destroy(path / "index")
         SetIndex.create(path / "index", dim, head=head).close()
     with Library.open(path) as library, library._writing() as index:
-        writer = PhotoWriter(library.database, index)
+        writer = PhotoWriter(library._database, index)
         number = 0
         for batch in batches:
             writer.store([_photo(number + i, descriptors) for i, descriptors in enumerate(batch)])

@@ -186,7 +186,7 @@ def make_removed(root: Path) -> None:
 def make_ungrouped(root: Path) -> None:
     """Make a library whose faces are in no group yet."""
     make_library(root)
-    with Library.open(root / "library") as library, library.database.writing() as db:
+    with Library.open(root / "library") as library, library._database.writing() as db:
         db.execute("DELETE FROM group_members")
         db.execute("DELETE FROM face_groups")
 

@@ -34,7 +34,7 @@ def fill_library(library: Library, folder: Path, images: Sequence[bytes]) -> Non
             )
         )  # fmt: skip
     with library._writing() as index:
-        remember_folders(library.database, [os.fsencode(folder)])
-        PhotoWriter(library.database, index).store(results)
+        remember_folders(library._database, [os.fsencode(folder)])
+        PhotoWriter(library._database, index).store(results)
     if "Anna" not in library.people:
         library.people.add("Anna", [Example(rng.normal(size=library.dim).astype(np.float32))])

@@ -219,8 +219,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photos = _photos()
     with Library.create(path) as library:
         with library._writing() as index:
-            remember_folders(library.database, [FOLDER.encode()])
-            PhotoWriter(library.database, index).store(photos)
+            remember_folders(library._database, [FOLDER.encode()])
+            PhotoWriter(library._database, index).store(photos)
         assert photos[0].descriptors is not None
         library.people.add("Nobody", [Example(photos[0].descriptors[0], f"{FOLDER}/0.jpg", picture=b"JPEG")])
     return path

@@ -22,7 +22,7 @@ FACE = StoredFace(0, 1.0, 2.0, 3.0, 4.0, 0.9, np.zeros((5, 2), "<f4").tobytes(),
 
 def store(library: Library, *names: str) -> None:
     with library._writing() as index:
-        PhotoWriter(library.database, index).store([result(name) for name in names])
+        PhotoWriter(library._database, index).store([result(name) for name in names])
 
 
 def result(name: str) -> PhotoResult:
@@ -81,7 +81,7 @@ def test_a_backup_beside_a_run_is_of_one_moment(stored: Path, tmp_path: Path) ->
     def write() -> None:
         try:
             with Library.open(stored) as library, library._writing() as index:
-                writer = PhotoWriter(library.database, index)
+                writer = PhotoWriter(library._database, index)
                 for turn in range(10_000):
                     writer.store([result(f"{turn} {n}") for n in range(3)])
                     if turn % 3 == 2:

@@ -77,7 +77,7 @@ def test_reembedding_repair_and_backups_keep_it(small: Library, tmp_path: Path) 
         place, str(write_model_entry(copy, name="bgr", dim=128, colour="bgr")), workers=0
     ).ok
     with Library.open(place) as again:
-        assert again.bytes_per_photo == 64
+        assert again.set_index.shape.bytes_per_item == 64
         again.backup(tmp_path / "backup")
     Library.restore(tmp_path / "backup", tmp_path / "restored")
     for lost in ("library.db", "library.journal"):
@@ -91,7 +91,7 @@ def test_reembedding_repair_and_backups_keep_it(small: Library, tmp_path: Path) 
     Library.repair(place)
     for path in (place, tmp_path / "restored"):
         with Library.open(path) as again:
-            assert again.bytes_per_photo == 64
+            assert again.set_index.shape.bytes_per_item == 64
 
 
 def test_the_command_and_collections(

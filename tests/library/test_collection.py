@@ -75,7 +75,7 @@ def test_parts_that_are_indexed_apart_become_a_library_like_one_that_was_indexed
         sum(1 for _ in batch.CollectionPart(Collection(place), (i, 2), []).known_files()) for i in (1, 2)
     ]
     with Library.create(tmp_path / "library") as library:
-        report = library.adopt(place)
+        report = library.index(collection=place)
         assert (report.added, report.faces, len(report.failed)) == (5, 8, 1)
         assert_same(library, shared)
         assert library.groups.totals() == shared.groups.totals()
@@ -83,7 +83,7 @@ def test_parts_that_are_indexed_apart_become_a_library_like_one_that_was_indexed
         query = [shared.photos.descriptors(photo.id)[0]]
         found, expected = ({hit.path.name for hit in one.search(query)} for one in (library, shared))
         assert found == expected
-        again = library.adopt(place)
+        again = library.index(collection=place)
         assert (again.unchanged, again.added, again.changed) == (5, 0, 0)
 
 
@@ -93,14 +93,14 @@ def test_changed_and_deleted_photos_reach_the_collection_and_the_library(
 ) -> None:
     run(place, photos)
     with Library.create(tmp_path / "library") as library:
-        library.adopt(place)
+        library.index(collection=place)
         os.utime(photos / "2016" / "pair.jpg", ns=(1, 1))
         (photos / "2019" / "others.jpg").unlink()
         report = run(place, photos)
         assert (report.changed, report.unchanged, len(report.vanished)) == (1, 4, 1)
         assert run(place, photos, prune=lambda gone, known: (gone, known) == (1, 6)).removed == 1
         assert "others.jpg" not in names(place)
-        report = library.adopt(place, prune=True)
+        report = library.index(collection=place, prune=True)
         assert (report.changed, report.removed, library.photos.counts().photos) == (1, 1, 4)
         assert library.check() == []
 
@@ -131,7 +131,7 @@ def test_a_merge_keeps_what_is_known_of_photos_and_a_deletion_leaves_none_of_it(
     collection.compact(keep=0)
     assert len(list(place.rglob("*.parquet"))) == 2
     with Library.create(tmp_path / "library") as library:
-        library.adopt(place)
+        library.index(collection=place)
         assert_same(library, shared)
     (pair,) = (item for item in CollectedPhotos(place).files() if item.path.endswith(b"pair.jpg"))
     collection.delete([os.fsdecode(pair.path)])
@@ -168,7 +168,7 @@ def test_shots_that_are_no_more_go_with_the_change(
     monkeypatch.setattr(PhotoReader, "results", results)
     assert run(place, video.parent).shots == 3
     with Library.create(tmp_path / "library") as library:
-        assert library.adopt(place).shots == 3
+        assert library.index(collection=place).shots == 3
         found = library.photos.video_shots(os.fsencode(video))
         assert [(s.start, s.stop, len(s.faces)) for s in found] == [(0, 2, 2), (2, 4, 0), (5, 7, 1)]
         assert found[0].faces[1].seen == 1.5
@@ -177,7 +177,7 @@ def test_shots_that_are_no_more_go_with_the_change(
         os.utime(video, ns=(1, 1))
         assert run(place, video.parent).changed == 1
         assert len(names(place)) == 1
-        library.adopt(place)
+        library.index(collection=place)
         assert len(library.photos.video_shots(os.fsencode(video))) == 1
         assert library.check() == []
 
@@ -217,7 +217,7 @@ def test_another_model_and_other_collections_are_refused(
         for table in place.glob("elements/*"):
             table.write_bytes(b"PAR1")
         with pytest.raises(StorageError, match=r"elements/.*parquet is damaged"):
-            library.adopt(place)
+            library.index(collection=place)
         assert library.check() == []
 
 
@@ -255,7 +255,7 @@ def test_photos_and_collection_on_s3(tmp_path: Path, album: Path, monkeypatch: p
             report = index_into("s3://album/faces", ["s3://album/photos"], (i, 2), workers=0)
         assert (report.added, report.failed) == (0, ())
         with Library.create(tmp_path / "library") as library:
-            assert library.adopt("s3://album/faces").faces == 3
+            assert library.index(collection="s3://album/faces").faces == 3
             (pair,) = (photo for photo in library.photos.all_photos() if len(photo.faces) == 2)
             assert pair.display_name == "s3://album/photos/pair.jpg"
             assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")

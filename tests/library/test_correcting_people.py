@@ -198,7 +198,7 @@ def test_a_forgotten_person_leaves_a_photo_in_which_they_are_twice(invented: Lib
     faces = np.stack([face_of(1, 7), face_of(2), face_of(1, 8)])
     invented_photos.store_vectors(invented, {"mirror": faces})
     photo = ids(invented)["mirror"]
-    invented.forget_person("Anna")
+    invented.people.forget("Anna")
     np.testing.assert_array_equal(invented.photos.descriptors(photo), faces[1:2])
 
 
@@ -211,7 +211,7 @@ def test_a_forgotten_person_is_in_no_file_and_does_not_come_back(two: Library, t
     theirs += [face_of(1, 99).tobytes(), b"a picture of Anna", b"Anna", b"/portrait.jpg"]
     assert all(anywhere(two.path, trace) for trace in theirs)
     carls = photos_of(two, "Carl")
-    assert two.forget_person("anna") == 6
+    assert two.people.forget("anna") == 6
     assert not [trace for trace in theirs if anywhere(two.path, trace)]
     assert two.check() == []
     assert ("Anna" in two.people, photos_of(two, "Carl")) == (False, carls)

@@ -89,24 +89,24 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_second_run_reads_only_photos_that_changed(
     indexed: Library, planted: Path, read: list[str]
 ) -> None:
-    groups = indexed.duplicates(workers=0)
+    groups = indexed.photos.duplicates(workers=0)
     assert [len(group.photos) for group in groups] == [3, 2]
     assert len(read) == 7
     read.clear()
-    assert indexed.duplicates(workers=0) == groups
+    assert indexed.photos.duplicates(workers=0) == groups
     assert read == []
     (planted / "P005.jpg").write_bytes((planted / "P001.jpg").read_bytes())
-    assert [len(group.photos) for group in indexed.duplicates(workers=0)] == [4, 2]
+    assert [len(group.photos) for group in indexed.photos.duplicates(workers=0)] == [4, 2]
     assert read == ["P005.jpg"]
 
 
 def test_a_damaged_cache_is_made_again(indexed: Library, read: list[str]) -> None:
-    groups = indexed.duplicates(workers=0)
+    groups = indexed.photos.duplicates(workers=0)
     for damage in (b"no database at all" * 100, b""):
         (indexed.path / VLADS).write_bytes(damage)
-        assert indexed.duplicates(workers=0) == groups
+        assert indexed.photos.duplicates(workers=0) == groups
     read.clear()
-    assert indexed.duplicates(workers=0) == groups
+    assert indexed.photos.duplicates(workers=0) == groups
     assert read == []
 
 
@@ -116,14 +116,14 @@ def test_what_was_read_before_an_interrupt_is_kept(indexed: Library, read: list[
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        indexed.duplicates(workers=0, progress=interrupt)
+        indexed.photos.duplicates(workers=0, progress=interrupt)
     read.clear()
-    assert len(indexed.duplicates(workers=0)) == 2
+    assert len(indexed.photos.duplicates(workers=0)) == 2
     assert len(read) == 3, "four of seven are known"
 
 
 def test_forgetting_a_photo_deletes_what_was_kept_of_it(indexed: Library, planted: Path) -> None:
-    indexed.duplicates(workers=0)
+    indexed.photos.duplicates(workers=0)
     assert (indexed.path / VLADS).stat().st_mode & 0o777 == 0o600
     indexed.forget([planted / "P010.jpg"])
     assert not (indexed.path / VLADS).exists()
@@ -136,7 +136,7 @@ def test_a_library_that_cannot_be_written_is_searched_all_the_same(
         raise StorageError(f"cannot write {path}: Permission denied")
 
     monkeypatch.setattr("setnet.library.duplicates.write_arrays", refused)
-    assert len(indexed.duplicates(workers=0)) == 2
+    assert len(indexed.photos.duplicates(workers=0)) == 2
 
 
 def test_a_second_run_compares_only_pairs_that_are_new(
@@ -155,14 +155,14 @@ def test_a_second_run_compares_only_pairs_that_are_new(
 
     monkeypatch.setattr(PhotoPairs, "_compare", counted)
     with pytest.raises(KeyboardInterrupt):
-        indexed.duplicates(workers=0, progress=interrupt)
+        indexed.photos.duplicates(workers=0, progress=interrupt)
     before = len(compared)
-    groups = indexed.duplicates(workers=0)
+    groups = indexed.photos.duplicates(workers=0)
     assert 0 < before < len(compared) == len(set(compared))
     compared.clear()
-    assert indexed.duplicates(workers=0) == groups
+    assert indexed.photos.duplicates(workers=0) == groups
     assert compared == []
     (planted / "P010.jpg").rename(planted / "moved.jpg")
     indexed.index(workers=0)
-    assert indexed.duplicates(workers=0) == groups
+    assert indexed.photos.duplicates(workers=0) == groups
     assert compared == [], "the content is what counts"

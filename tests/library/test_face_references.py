@@ -43,14 +43,14 @@ def library(tmp_path: Path) -> Library:
 
 def test_every_face_is_found_by_its_own_reference(library: Library) -> None:
     places = [(int(p.id), f.ordinal) for p in library.photos.all_photos() for f in p.faces]
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         references = [refer_to_face(db, *place) for place in places]
         assert resolve_references(db, references) == places
     assert len(places) == 3
 
 
 def test_a_box_that_is_a_little_different_is_the_same_face_and_another_is_not(library: Library) -> None:
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         content, box = refer_to_face(db, 1, 1)
         near = Box(box.x0 + 10, box.y0 - 10, box.x1 + 10, box.y1)
         far = Box(box.x0 + 60, box.y0, box.x1 + 60, box.y1)
@@ -60,7 +60,7 @@ def test_a_box_that_is_a_little_different_is_the_same_face_and_another_is_not(li
 
 
 def test_of_overlapping_faces_the_nearest_is_taken(library: Library) -> None:
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute("UPDATE faces SET x0 = 120, x1 = 200 WHERE photo = 1 AND ordinal = 1")  # 0 is at 100..180
         content = refer_to_face(db, 1, 0).content
         boxes = [Box(x, 50, x + 80, 150) for x in (100, 109, 111, 120)]
@@ -69,7 +69,7 @@ def test_of_overlapping_faces_the_nearest_is_taken(library: Library) -> None:
 
 
 def test_each_copy_of_a_photo_has_the_face(library: Library) -> None:
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         reference = refer_to_face(db, 1, 0)
         db.execute("UPDATE photos SET hash = ? WHERE id = 2", (reference.content,))
         db.execute("UPDATE faces SET x0 = 100, x1 = 180 WHERE photo = 2")
@@ -80,7 +80,7 @@ def test_each_copy_of_a_photo_has_the_face(library: Library) -> None:
 
 
 def test_more_references_than_a_statement_takes(library: Library) -> None:
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         reference = refer_to_face(db, 1, 0)
         unknown = [FaceReference(n.to_bytes(16, "big"), reference.box) for n in range(2000)]
         found = resolve_references(db, [*unknown, reference])
@@ -89,5 +89,5 @@ def test_more_references_than_a_statement_takes(library: Library) -> None:
 
 @pytest.mark.parametrize("place", [(1, 2), (9, 0), (1, -1)])
 def test_a_face_that_is_not_there_has_no_reference(library: Library, place: tuple[int, int]) -> None:
-    with library.database.reading() as db, pytest.raises(InvalidInputError, match="no face"):
+    with library._database.reading() as db, pytest.raises(InvalidInputError, match="no face"):
         refer_to_face(db, *place)

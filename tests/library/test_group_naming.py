@@ -19,7 +19,7 @@ GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
 def rows(library: Library) -> dict[str, Any]:
     """Return all that is known of people and groups, but what the journal and its counters say."""
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         return {
             table: sorted(db.execute(f"SELECT {columns} FROM {table}"), key=repr)
             for table, columns in {
@@ -60,7 +60,7 @@ def test_a_large_group_gives_a_dozen_examples(grouped: Library) -> None:
 
 def test_faces_that_the_examples_would_not_find_are_kept_as_confirmed(grouped: Library) -> None:
     stranger = grouped.photos.photo_at(b"/invented/c0").id
-    with grouped.database.writing() as db:  # a face that looks like nobody of its group
+    with grouped._database.writing() as db:  # a face that looks like nobody of its group
         db.execute("UPDATE group_members SET grp = 1 WHERE id = ?", (int(stranger) * 65536,))
     grouped.groups.name("g1", "Anna")
     (said,) = grouped.people.labels("Anna")
@@ -193,7 +193,7 @@ def test_a_group_is_a_person_of_a_query(grouped: Library) -> None:
     assert len(person.confirmed) == 4
     hits = grouped.search(["g1", "G2"], k=9, at_least=2, sure=True)
     assert {hit.path.name for hit in hits} == {f"a{n}" for n in range(6)}
-    assert grouped.search(["g1"], without=["g2"], at_least=1) == []
+    assert grouped.search(["g1"], without=["g2"], at_least=1) .hits == ()
 
 
 def test_the_photos_of_a_person_come_by_date(grouped: Library, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_the_photos_of_a_person_come_by_date(grouped: Library, tmp_path: Path) -
 def test_a_face_that_only_its_group_says_is_theirs_is_not_sure(grouped: Library) -> None:
     grouped.groups.name("g1", "Anna")
     stranger = grouped.photos.photo_at(b"/invented/c0").id
-    with grouped.database.writing() as db:
+    with grouped._database.writing() as db:
         db.execute("UPDATE group_members SET grp = 1 WHERE id = ?", (int(stranger) * 65536,))
     assert {p.photo.path.name for p in grouped.people.photos("Anna").photos if not p.sure} == {"c0"}
 

@@ -23,7 +23,7 @@ def restore(library: Library, name: str, people: list[int], content: bytes) -> N
     """Store a photo of a known name again, whose file has other bytes now."""
     result = replace(invented_photos._result(name, people, None), hash=content)
     with library._writing() as index:
-        PhotoWriter(library.database, index).store([result])
+        PhotoWriter(library._database, index).store([result])
 
 
 def test_faces_stay_in_their_groups_when_photos_are_indexed_again(
@@ -48,7 +48,7 @@ def test_another_photo_in_the_place_of_one_inherits_no_group(grouped: Library, g
     other = replace(invented_photos._result("c0", [9], None), hash=bytes(16))
     other = replace(other, faces=invented_photos._result("c0", [4], None).faces)
     with grouped._writing() as index:
-        PhotoWriter(grouped.database, index).store([other])
+        PhotoWriter(grouped._database, index).store([other])
     assert "g4" not in grouped.groups
     assert grouped.groups.ungrouped_faces == 1
 
@@ -93,7 +93,7 @@ def test_groups_of_forgotten_photos_are_gone_from_every_file(grouped: Library, g
     assert found["g3"] == ("Carl", {f"b{n} 3" for n in range(1, 4)})
     assert [change.kind for change in grouped.people.history()] == ["erase", "name group"]
     assert grouped.check() == []
-    with grouped.database.reading() as db:
+    with grouped._database.reading() as db:
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'face_groups'").fetchone() == (1,)
 
 
@@ -106,7 +106,7 @@ def test_the_groups_of_a_removed_person_have_no_name_and_no_history(grouped: Lib
     grouped.people.remove("Anna", for_good=True)
     assert grouped.groups.get("g1").name is None
     assert [change.kind for change in grouped.people.history()] == ["erase"]
-    with grouped.database.reading() as db:
+    with grouped._database.reading() as db:
         for table in ("examples", "removed_examples", "labels", "removed_labels"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl <> ''").fetchone() == (0,)
@@ -136,7 +136,7 @@ def test_a_backup_has_the_groups(grouped: Library, groups_in: GroupsIn, tmp_path
 
 
 def test_members_of_nothing_are_noticed(grouped: Library) -> None:
-    with grouped.database.writing() as db:
+    with grouped._database.writing() as db:
         db.execute("INSERT INTO group_members VALUES (?, 1)", (999 * 65536,))
     assert any("1 members of groups" in problem for problem in grouped.check())
 
@@ -157,7 +157,7 @@ def test_exported_people_name_their_groups_in_another_library(
 
 
 def test_a_damaged_quality_does_not_keep_faces_from_being_grouped(grouped: Library) -> None:
-    with grouped.database.writing() as db:
+    with grouped._database.writing() as db:
         db.execute("UPDATE faces SET quality = 'nothing' WHERE photo = 1")
     assert grouped.groups.update(again=True).groups == 4
     assert np.isfinite([group.faces for group in grouped.groups.page()]).all()

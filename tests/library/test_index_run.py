@@ -268,7 +268,7 @@ def test_other_settings_and_other_models_are_refused_with_a_way_out(library: Lib
         Library.open_or_create(library.path, descriptor="mine")
     with Library.open_or_create(library.path, detector="mtcnn", min_face=40):
         pass
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute("UPDATE meta SET value = 'sface another-hash' WHERE key = 'model'")
     with pytest.raises(ModelError, match="setnet index --reembed"):
         run(library)
@@ -329,7 +329,7 @@ def test_a_kill_between_the_two_stores_heals_at_the_next_run(
 
 
 def test_check_names_damage_and_disagreement(library: Library) -> None:
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute(
             "UPDATE photos SET faces = 7 WHERE id = (SELECT min(id) FROM photos WHERE state = 'ready')"
         )

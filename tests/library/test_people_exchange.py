@@ -153,7 +153,7 @@ def test_what_was_said_here_is_not_overruled(full: Library, other: Library, tmp_
 
 def test_descriptors_of_another_model_are_refused(full: Library, other: Library, tmp_path: Path) -> None:
     full.people.export(tmp_path / "people.json")
-    with other.database.writing() as db:
+    with other._database.writing() as db:
         db.execute("UPDATE meta SET value = 'edgeface-s 1234' WHERE key = 'model'")
     with pytest.raises(InvalidInputError, match=r"made by 'sface.*', .* 'edgeface-s'.*--without-desc"):
         other.people.import_file(tmp_path / "people.json")

@@ -15,7 +15,7 @@ from tests.support.invented_photos import store
 
 def remove(library: Library, *ids: str) -> None:
     with library._writing() as index:
-        PhotoWriter(library.database, index).remove([int(i) for i in ids])
+        PhotoWriter(library._database, index).remove([int(i) for i in ids])
 
 
 def test_a_repair_keeps_external_ids(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_a_repair_keeps_external_ids(tmp_path: Path) -> None:
     with Library.open(place) as library:
         known = {
             row[0]
-            for row in library.database.connection.execute(
+            for row in library._database.connection.execute(
                 "SELECT external FROM photos WHERE external IS NOT NULL"
             )
         }

@@ -307,7 +307,7 @@ def test_only_one_writes_at_a_time_and_nothing_is_lost_between(
 
     Library.reembed(place, bgr, workers=0, progress=write_meanwhile)
     assert {person.name for person in opened().people} == {"Anna", "Ben", "Carl"}
-    assert stale.database.is_gone
+    assert stale._database.is_gone
     with pytest.raises(LockedError, match="was replaced by another program"):
         stale.people.rename("Carl", "Charles")
 

@@ -82,7 +82,7 @@ LABEL = "INSERT INTO labels VALUES (?, 1, ?, ?, ?, ?, ?, x'00', 1, 0)"
 
 def test_every_table_with_descriptors_is_found(library: Library, portrait: Callable[[str], str]) -> None:
     library.people.add_photos("Anna", [portrait("P001")])
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute(LABEL, (7, b"\0", 1, 2, 3, 4))
         example, label = face_rows(db)
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -105,7 +105,7 @@ def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not
     library.people.add_photos("Anna", [portrait("P001")])
     photo = next(photo for photo in library.photos.all_photos() if photo.path.name == "three.jpg")
     x0, y0, x1, y1 = photo.faces[1].box
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute(LABEL, (1, photo.stored_hash, x0 + 2, y0 - 2, x1 + 2, y1 - 2))  # a little beside
         db.execute(LABEL, (2, b"\x77", 1, 2, 3, 4))
     library.close()

@@ -81,7 +81,7 @@ def test_a_lost_database_is_made_again_from_its_journal(path: Path) -> None:
 
 def test_a_lost_database_with_its_journal_comes_from_a_copy(path: Path) -> None:
     with Library.open(path) as library:
-        library.database.copy_daily()
+        library._database.copy_daily()
         before = contents(path)
         library.people.add("Carl", [Example(unit(5))])
     for name in ("library.db", "library.journal"):
@@ -95,13 +95,13 @@ def test_a_lost_database_with_its_journal_comes_from_a_copy(path: Path) -> None:
 def test_three_copies_are_kept_and_one_a_day_is_made(path: Path) -> None:
     with Library.open(path) as library:
         for number in range(5):
-            library.database.copy_daily()
-            library.database.copy_daily()
+            library._database.copy_daily()
+            library._database.copy_daily()
             for copy in (path / "copies").iterdir():
                 os.utime(copy, (0, 0))
             assert len(list((path / "copies").iterdir())) == min(number + 1, 3)
         library.people.add("Wilhelmina", [Example(unit(5))])
-        library.database.copy_daily()
+        library._database.copy_daily()
         library.people.remove("Wilhelmina", for_good=True)
     found = [file.name for file in path.rglob("*") if file.is_file() and b"Wilhelmina" in file.read_bytes()]
     assert found == []

@@ -41,7 +41,7 @@ def contents(path: Path) -> dict[str, Any]:
     """Return all rows of people; raise when a check finds damage."""
     with Library.open(path) as library:
         assert library.check() == []
-        with library.database.reading() as db:
+        with library._database.reading() as db:
             return {
                 table: sorted(db.execute(f"SELECT {', '.join(columns.split())} FROM {table}"), key=repr)
                 for table, columns in COLUMNS.items()

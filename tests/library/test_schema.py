@@ -126,7 +126,7 @@ def test_counts_are_those_of_the_rows_whatever_is_written(transactions: list[lis
 
 def assert_kept(library: Library) -> Counts:
     counts = library.photos.counts()
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         assert astuple(counts)[:6] == count_rows(db)
     assert counts == library.status().counts
     return counts
@@ -153,7 +153,7 @@ def test_counts_follow_indexing_failing_forgetting_and_people(
 
 
 def test_counts_are_read_from_an_index_alone(shared: Library) -> None:
-    with shared.database.reading() as db:
+    with shared._database.reading() as db:
         statements: list[str] = []
         db.set_trace_callback(statements.append)
         try:

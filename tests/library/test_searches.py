@@ -27,7 +27,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def test_a_saved_search_finds_what_its_query_finds(library: Library) -> None:
     saved = library.searches.save(SavedSearch("Us", ("anna", "Ben"), at_least=2, only=True))
     assert saved.people == ("Anna", "Ben")
-    assert [hit.path.name for hit in library.find(library.searches.get("US").query()).hits] == ["both.jpg"]
+    assert [hit.path.name for hit in library.search(library.searches.get("US").query()).hits] == ["both.jpg"]
     assert list(library.searches) == [saved]
     library.searches.save(SavedSearch("us", ("Cleo",), min_faces=1))
     assert [search.people for search in library.searches] == [("Cleo",)]
@@ -51,7 +51,7 @@ def test_searches_follow_names_and_merges_and_are_undone(library: Library) -> No
     library.people.remove("Ben")
     (search,) = library.searches
     with pytest.raises(InvalidInputError, match="'somebody removed' is neither a saved person"):
-        library.find(search.query())
+        library.search(search.query())
 
 
 def test_searches_survive_the_loss_of_the_database_and_leave_with_their_people(library: Library) -> None:
@@ -75,7 +75,7 @@ def test_links_follow_a_search_and_nothing_else_is_touched(photos_folder: Path, 
     with Library.create(tmp_path / "library") as library:
         for name, people in {"a.jpg": [1, 2], "b.jpg": [1], "c.jpg": [2, 1]}.items():
             invented_photos.store_file(library, photos / name, people)
-        with library.database.writing() as db:
+        with library._database.writing() as db:
             db.execute("INSERT INTO folders VALUES (?, 0, 0)", (bytes(photos),))
         for number, name in enumerate(("Anna", "Ben"), 1):
             library.people.add(name, [Example(face_of(number))])
@@ -103,7 +103,7 @@ def test_an_index_run_that_finds_a_change_brings_links_up_to_date(
     with Library.create(tmp_path / "library") as library:
         for name in ("kept/a.jpg", "gone/b.jpg"):
             invented_photos.store_file(library, photos_folder / name, [1])
-        with library.database.writing() as db:
+        with library._database.writing() as db:
             db.execute("INSERT INTO folders VALUES (?, 0, 0)", (bytes(photos_folder),))
         library.people.add("Anna", [Example(face_of(1))])
         folder = tmp_path / "anna"

@@ -53,7 +53,7 @@ def shot(start: float, stop: float, *people: int) -> PhotoResult:
 
 def store(library: Library, *shots: PhotoResult) -> None:
     with library._writing() as index:
-        PhotoWriter(library.database, index).store(shots)
+        PhotoWriter(library._database, index).store(shots)
 
 
 def test_shots_are_stored_beside_photos(path: Path) -> None:

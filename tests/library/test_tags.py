@@ -51,7 +51,7 @@ def test_a_tagged_photo_is_found_before_ranking_with_or_without_faces(library: L
     assert (anywhere.face, anywhere.box, anywhere.probability, anywhere.sure) == (None, None, 1.0, True)
     assert (there.face, there.box) == (None, Box(900, 0, 1000, 200))
     assert hits["lake.jpg"].score == hits["ben.jpg"].score == 1.0
-    answer = library.find(["Anna", "Ben"], mode=mode, k=20, totals=True)
+    answer = library.search(["Anna", "Ben"], mode=mode, k=20, totals=True)
     both = [hit for hit in answer.hits if len(hit.matches) == 2]
     assert {hit.path.name for hit in both} == {"both.jpg", "ben.jpg"}
     assert answer.totals is not None
@@ -150,10 +150,10 @@ def test_tags_survive_a_lost_database_and_leave_with_photo_or_person(library: Li
     (place / "library.db").unlink()
     Library.repair(place)
     with Library.open(place) as repaired:
-        with repaired.database.reading() as db:
+        with repaired._database.reading() as db:
             assert db.execute("SELECT count(*) FROM tags").fetchone() == (2,)
         repaired.people.remove("Ben", for_good=True)
-        with repaired.database.reading() as db:
+        with repaired._database.reading() as db:
             stored = db.execute("SELECT content FROM tags").fetchall()
         assert stored == [(contents["lake.jpg"],)]
         assert repaired.check() == []
@@ -170,7 +170,7 @@ def test_forgetting_a_photo_leaves_no_trace_of_its_tags(library: Library) -> Non
         if file.is_file():
             assert content not in file.read_bytes(), file
             assert content.hex().upper().encode() not in file.read_bytes().upper(), file
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'tags'").fetchone() == (0,)
 
 
@@ -179,10 +179,10 @@ def test_a_forgotten_person_leaves_no_tag_and_no_search(library: Library) -> Non
     library.people.tag("Ben", photo, Box(10, 10, 20, 20))
     library.people.tag("Anna", photo)
     library.searches.save(SavedSearch("Sailing with B.", ("Anna", "Ben")))
-    library.forget_person("Ben")
+    library.people.forget("Ben")
     assert [tag.person for tag in library.people.tags(photo)] == ["Anna"]
     assert list(library.searches) == []
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'searches'").fetchone() == (0,)
     files = [file for file in library.path.rglob("*") if file.is_file()]
     assert [file for file in files if b"Sailing with B." in file.read_bytes()] == []

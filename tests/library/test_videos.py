@@ -175,7 +175,7 @@ def test_kinds_can_be_told_apart_and_videos_ranked(
     people = [str(portrait_file(name)) for name in ("P001", "P005")]
     with Library.open(made_once / "library") as library:
         for kind in ("photo", "video"):
-            answer = library.find(people, at_least=1, conditions=Conditions(kind=kind), totals=True)
+            answer = library.search(people, at_least=1, conditions=Conditions(kind=kind), totals=True)
             assert {hit.photo.kind for hit in answer.hits} == {kind}
             assert sum(total.photos for total in answer.totals or ()) == len(answer.hits)
         (video,) = find_videos(library, PhotoQuery(people, at_least=2))

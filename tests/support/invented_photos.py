@@ -34,7 +34,7 @@ def store(
     times = taken if isinstance(taken, Mapping) else dict.fromkeys(photos, taken)
     results = [_result(name, people, times[name]) for name, people in photos.items()]
     with library._writing() as index:
-        PhotoWriter(library.database, index).store(results)
+        PhotoWriter(library._database, index).store(results)
 
 
 def store_vectors(library: Library, photos: Mapping[str, NDArray[np.float32]]) -> None:
@@ -44,7 +44,7 @@ def store_vectors(library: Library, photos: Mapping[str, NDArray[np.float32]]) -
         for name, vectors in photos.items()
     ]
     with library._writing() as index:
-        PhotoWriter(library.database, index).store(results)
+        PhotoWriter(library._database, index).store(results)
 
 
 def store_file(
@@ -68,13 +68,13 @@ def store_file(
     content = zlib.crc32(path.read_bytes() + path.name.encode()).to_bytes(16, "big")
     result = replace(_result(path.name, people, None), path=bytes(path), hash=content)
     with library._writing() as index:
-        PhotoWriter(library.database, index).store([result])
+        PhotoWriter(library._database, index).store([result])
 
 
 def finish_interrupted(library: Library) -> None:
     """Complete what a killed run left unfinished, as every index run does at its beginning."""
     with library._writing() as index:
-        PhotoWriter(library.database, index).recover()
+        PhotoWriter(library._database, index).recover()
 
 
 def content_of(name: str) -> bytes:
@@ -90,7 +90,7 @@ def area_of(person: int) -> tuple[float, float, float, float]:
 def remove(library: Library, ids: Sequence[str]) -> None:
     """Remove photos by id."""
     with library._writing() as index:
-        PhotoWriter(library.database, index).remove([int(i) for i in ids])
+        PhotoWriter(library._database, index).remove([int(i) for i in ids])
 
 
 def _result(name: str, people: Sequence[int], taken: float | None) -> PhotoResult:

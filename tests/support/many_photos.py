@@ -30,13 +30,13 @@ def make_library(place: Path, photos: int = PHOTOS) -> Path:
     Library.create(place / "library").close()
     with Library.open(place / "library") as library:
         dim = library.dim
-        remember_folders(library.database, [bytes(folder)])
+        remember_folders(library._database, [bytes(folder)])
     SetIndex.destroy(place / "library" / "index")
     SetIndex.create(place / "library" / "index", dim, head="mean").close()  # a trained head takes long
     somebody = np.zeros((1, dim), np.float32)
     somebody[0, 0] = 1.0
     with Library.open(place / "library") as library, library._writing() as index:
-        PhotoWriter(library.database, index).store(
+        PhotoWriter(library._database, index).store(
             [_photo(folder, number, somebody) for number in range(photos)]
         )
     return place / "library"

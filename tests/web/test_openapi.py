@@ -73,7 +73,7 @@ def test_a_search_gives_the_same_json_on_both_doors(shared: TestClient, made: An
     with Library.open(made.library) as library:
         photo = next(p for p in library.photos.all_photos() if len(p.faces) == 3)
         vectors = library.photos.descriptors(photo.id)[:2]
-        command_line = library.find(PhotoQuery([np.asarray(v) for v in vectors], k=3, at_least=1)).to_dict()
+        command_line = library.search(PhotoQuery([np.asarray(v) for v in vectors], k=3, at_least=1)).to_dict()
     people = [{"name": f"person {n}", "descriptors": [v.tolist()]} for n, v in enumerate(vectors, 1)]
     served = shared.post(f"{API}/search", json={"people": people, "limit": 3}).json()
     Hits.model_validate(served)

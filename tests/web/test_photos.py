@@ -216,7 +216,7 @@ def test_the_camera_is_read_from_the_file_and_damaged_exif_is_none(
     names = ("told.jpg", "damaged.jpg", "bare.png", "no-photo.jpg")
     files = [tmp_path / "photos" / name for name in names]
     with Library.create(tmp_path / "library") as library:
-        remember_folders(library.database, [bytes(tmp_path / "photos")])
+        remember_folders(library._database, [bytes(tmp_path / "photos")])
         for file in files:
             store_file(library, file, [1])
     told, damaged, bare, no_photo = files

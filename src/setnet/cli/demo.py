@@ -118,7 +118,7 @@ def _answer_query(
 
     present = [people[name] for name in query.people]
     without = [people[name] for name in query.without]
-    answer = library.find(PhotoQuery(present, without=without, k=10, at_least=1))
+    answer = library.search(PhotoQuery(present, without=without, k=10, at_least=1))
     contact_sheet(answer, sheet, title=str(query))
     photo_of = {photo.name: photo for photo in photos}
     ranked = [photo_of[hit.path.name] for hit in answer.hits]

@@ -260,7 +260,7 @@ class _Runs:
             Library.open_or_create(self.place, **chosen) as opened,
             ProgressBar(silent=self.json) as bar,
         ):
-            report = opened.adopt(collection, prune=self.pruning(bar), progress=bar.show_index)
+            report = opened.index(collection=collection, prune=self.pruning(bar), progress=bar.show_index)
             bar.stop()
             _describe_report(report, opened).print(self.json)
         return report

@@ -184,7 +184,7 @@ def forget(
         photos = library.forget_everything()
         return Result({"photos": photos, "everything": True}, f"forgot {pluralise(photos, 'photo')}")
     if person is not None:
-        photos = library.forget_person(person)
+        photos = library.people.forget(person)
         text = f"forgot {known.name}, and their faces in {pluralise(photos, 'photo')}"
         return Result({"photos": photos, "everything": False, "person": known.name}, text)
     try:

@@ -88,7 +88,7 @@ def duplicates(
         "progress": call.bar.show,
         "on_failure": lambda path, reason: failed.append((path, reason)),
     }
-    groups = find_duplicates(photos, **options) if photos else call.library.duplicates(**options)
+    groups = find_duplicates(photos, **options) if photos else call.library.photos.duplicates(**options)
     call.bar.stop()
     failures = [{"photo": path, "reason": reason} for path, reason in failed]
     facts = {"groups": [group.photos for group in groups], "failed": failures}

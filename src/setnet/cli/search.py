@@ -201,7 +201,7 @@ def search(
         from setnet.library import find_videos
 
         return _list_videos(find_videos(call.library, query))
-    answer = call.library.find(query)
+    answer = call.library.search(query)
     shown_answer = answer if collapse is False else answer.collapse()
     answer = shown_answer if collapse else answer
     for warning in answer.warnings:

@@ -398,7 +398,7 @@ def import_tags(
             open_photos.append(_OpenPhoto(photo, tags.names, {one.face: one.name for one in found}))
     said += _solve(library, open_photos, said, report, progress)
     _take(report, library.people.name_faces(said, dry_run=dry_run, progress=progress), paths)
-    with library.database.reading() as db:
+    with library._database.reading() as db:
         doubtful = {one.name for one in report.suggestions if find_person(db, one.name) is None}
         report.hints += spelling_hints(db, sorted(doubtful))
     return report
@@ -460,7 +460,7 @@ def _solve(
         if (found := looks.get(name.casefold()))
     }
     solved = []
-    for found_face in solve_names(open_photos, library.matching.model, known, progress):
+    for found_face in solve_names(open_photos, library._matching.model, known, progress):
         photo, faces = places[found_face.photo]
         face, name, probability = faces[found_face.face], found_face.name, round(found_face.probability, 3)
         if found_face.sure:

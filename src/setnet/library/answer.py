@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class PersonThresholds:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Ranked photos of a query, with totals, timings and warnings.
+    """Ranked photos of a query, a sequence of its hits, with totals, timings and warnings.
 
     `searched` counts the photos in the index and `faces` their faces, on whose number it depends which
     matches are sure: `thresholds` has the similarities of each person, `unsure` the names of those of whom
@@ -64,6 +64,15 @@ class Answer:
     faces: int = 0
     thresholds: tuple[PersonThresholds, ...] = ()
     unsure: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[PhotoHit]:
+        return iter(self.hits)
+
+    def __getitem__(self, place: int) -> PhotoHit:
+        return self.hits[place]
 
     def collapse(self) -> Answer:
         """Return the answer with copies and bursts as one hit each; its totals still count photos."""

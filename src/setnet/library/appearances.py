@@ -45,7 +45,7 @@ def find_together(
     count.
     """
     uid = None if name is None else library.people.get(name).id
-    people = saved_people(library.database)
+    people = saved_people(library._database)
     only = next((number for number, person in enumerate(people) if person.id == uid), None)
     found = _one_person_per_face(find_appearances(library, people, sure=True, only=only))
     counts = Counter[tuple[int, ...]]()
@@ -87,7 +87,7 @@ class PhotoCounts:
             return last.counts
         photos, faces = library.photos.finished()
         state = (library.set_index.generation, photos, faces)
-        people = {str(person.id): person for person in saved_people(library.database)}
+        people = {str(person.id): person for person in saved_people(library._database)}
         known = last.people if state == last.photos else {}
         changed = [
             uid for uid, person in people.items() if uid not in known or not _is_same(known[uid], person)
@@ -136,7 +136,7 @@ def find_appearances(
         if not len(person.descriptors):
             continue
         with suppress(InvalidInputError):  # damaged examples find nobody
-            matcher = library.matching.matcher(person)
+            matcher = library._matching.matcher(person)
             vectors[number], thresholds[number] = matcher.vector, matcher.sure if sure else matcher.maybe
     known = _known_appearances(people, with_groups=not sure)
     parts, items = [known], [np.empty(0, np.int64)]

@@ -239,7 +239,7 @@ class Groups:
     def __init__(self, library: Library) -> None:
         self.path = library.path
         self._library = library
-        self._database = library.database
+        self._database = library._database
         self._means: _GroupMeans | None = None
 
     def __contains__(self, group_id: object) -> bool:
@@ -371,7 +371,7 @@ class Groups:
                 progress(stage, done, total)
 
         try:
-            model = self._library.matching.model
+            model = self._library._matching.model
             return group_library(self._database, index, model, again=again, interim=interim, progress=say)
         except Stopped:
             return GroupingReport(interrupted=True)
@@ -448,7 +448,7 @@ class Groups:
         places = list(group.faces)
         photos = self._library.photos.get_many(photo for photo, _ in places)
         quality = [
-            self._library.matching.model.quality(photos[photo].faces[face].quality)
+            self._library._matching.model.quality(photos[photo].faces[face].quality)
             if photo in photos
             else 0.1
             for photo, face in places
@@ -460,7 +460,7 @@ class Groups:
         """Return the function that tells which faces would surely be found with these examples."""
         rejected = self._rejected_faces(name)
         person = QueryPerson(name, np.stack([e.descriptor for e in examples]), rejected=rejected)
-        matcher = self._library.matching.matcher(person)
+        matcher = self._library._matching.matcher(person)
 
         def is_sure(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
             return np.asarray(vectors @ matcher.vector >= matcher.sure + _MARGIN)
@@ -634,8 +634,8 @@ class _GroupMeans:
         state = library.groups.grouped_at, len(library.set_index)
         if kept is not None and kept.state == state:
             return kept
-        with library.database.reading() as db, transaction(db, "BEGIN"):
-            faces = LibraryFaces.read(db, library.set_index, library.matching.model)
+        with library._database.reading() as db, transaction(db, "BEGIN"):
+            faces = LibraryFaces.read(db, library.set_index, library._matching.model)
             members = np.array(db.execute("SELECT id, grp FROM group_members").fetchall(), np.int64)
         rows = faces.find_rows(members.reshape(-1, 2)[:, 0])
         groups, to = np.unique(members.reshape(-1, 2)[rows >= 0, 1], return_inverse=True)
@@ -659,7 +659,7 @@ def _suggest(library: Library, means: _GroupMeans, person: Person | None, limit:
     """
     people = NamedPeople.of(library, person)
     found = []
-    with library.database.reading() as db, transaction(db, "BEGIN"):
+    with library._database.reading() as db, transaction(db, "BEGIN"):
         for match in _best(db, means, people):
             who, matcher = people.people[match.person], people.matchers[match.person]
             probability = matcher.probability(match.similarity)

@@ -45,7 +45,6 @@ from setnet.library.paths import (
 )
 from setnet.library.person_matcher import PersonMatchers
 from setnet.library.photo_catalog import Photos
-from setnet.library.photos import PhotoHit
 from setnet.library.query import PersonLike, PhotoQuery, QueryPerson, person_in_file, saved_person
 from setnet.library.search import Ranking
 from setnet.system import FileLock
@@ -53,13 +52,9 @@ from setnet.system import FileLock
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
-    from setnet.library.collection import CollectedPhotos
-    from setnet.library.duplicates import DuplicateGroup
     from setnet.library.groups import Groups
-    from setnet.library.index_run import AgreeToPrune, IndexReport, Progress, RunOptions
+    from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
     from setnet.library.people import People
-    from setnet.library.person import Who
-    from setnet.library.photo_reader import PhotoResult
     from setnet.library.repair import LibraryRepair
     from setnet.library.searches import Searches
     from setnet.sandbox import Limits
@@ -133,7 +128,7 @@ class Library:
         try:
             check_settings(library.settings, chosen, place)
             if bytes_per_photo is not None:  # which needs the index
-                check_bytes(library.bytes_per_photo, bytes_per_photo, place)
+                check_bytes(library.set_index.shape.bytes_per_item, bytes_per_photo, place)
         except InvalidInputError:
             library.close()
             raise
@@ -141,16 +136,16 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.database = Database(path / DATABASE)
+        self._database = Database(path / DATABASE)
         self.photos = Photos(self)
         self._reader: SetIndex | None = None
         self._opening = threading.Lock()
         dim = self.photos.meta("dim") or ""
         self.dim = int(dim) if dim.isdecimal() and len(dim) < _LONGEST_DIM else 0
         if self.dim < 1:
-            self.database.close()
+            self._database.close()
             raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
-        self.matching = PersonMatchers(self)
+        self._matching = PersonMatchers(self)
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +158,7 @@ class Library:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-        self.database.close()
+        self._database.close()
 
     # Imported on first use, as all that a search for saved names can do without.
     @cached_property
@@ -171,7 +166,7 @@ class Library:
         """The saved people."""
         from setnet.library.people import People
 
-        return People(self.database, self.dim, self)
+        return People(self._database, self.dim, self)
 
     @cached_property
     def groups(self) -> Groups:
@@ -197,11 +192,6 @@ class Library:
         """The settings; it is an error if the model has changed since the library was made."""
         check_model(self.photos, self.settings)
         return self.settings
-
-    @property
-    def bytes_per_photo(self) -> int:
-        """In how many bytes the descriptors of a photo are kept; 0 for floats."""
-        return self.set_index.shape.bytes_per_item
 
     @property
     def folders(self) -> list[Path]:
@@ -267,7 +257,7 @@ class Library:
         """
         from setnet.library.backup import back_up
 
-        return back_up(self.database, self.set_index, library_place(to))
+        return back_up(self._database, self.set_index, library_place(to))
 
     @staticmethod
     def restore(backup: str | Path, to: str | Path, replace: bool = False) -> LibraryBackup:
@@ -279,7 +269,7 @@ class Library:
 
         place = library_place(to)
         with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
-            done = restore(source.database, source.set_index, place, replace=replace)
+            done = restore(source._database, source.set_index, place, replace=replace)
             restrict_files(place)
         return done
 
@@ -288,6 +278,7 @@ class Library:
         self,
         folders: Sequence[str | os.PathLike[str]] | None = None,
         *,
+        collection: str | Path | None = None,
         workers: int | None = None,
         prune: bool | AgreeToPrune = False,
         retry: bool = False,
@@ -302,6 +293,9 @@ class Library:
         ----------
         folders
             Folders or single photos; they are remembered. A known one on an unplugged disk is left out.
+        collection
+            In place of folders, a folder or address into which `setnet index --to` has put photos and faces,
+            with the library's detector and descriptor: no photo is read.
         workers
             Worker processes, by default one per core; 0 works in this process.
         prune
@@ -318,49 +312,26 @@ class Library:
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
-        from setnet.library.index_run import RunOptions
-
-        roots = roots_from(folders, self.photos)
-        options = RunOptions(workers, prune, retry, progress, should_stop, limits)
-        return self._run(roots, options, exclude)
-
-    @own_errors
-    def adopt(
-        self,
-        collection: str | Path,
-        *,
-        prune: bool | AgreeToPrune = False,
-        progress: Progress | None = None,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> IndexReport:
-        """Bring the library up to date with what many machines found: no photo is read.
-
-        `collection` is a folder or address into which `setnet index --to` has put photos and faces, with the
-        library's detector and descriptor. The other parameters are those of `index`.
-        """
-        from setnet.library.collection import CollectedPhotos
-        from setnet.library.index_run import RunOptions
-
-        collected = CollectedPhotos(collection)
-        check_settings(self.settings, collected.settings.to_dict(), self.path)
-        options = RunOptions(0, prune, True, progress, should_stop)
-        return self._run(collected.roots, options, collected=collected)
-
-    def _run(
-        self,
-        roots: Sequence[bytes],
-        options: RunOptions,
-        exclude: Sequence[str] | None = None,
-        collected: CollectedPhotos | None = None,
-    ) -> IndexReport:
-        from setnet.library.index_run import IndexRun
+        from setnet.library.index_run import IndexRun, RunOptions
         from setnet.library.photo_writer import PhotoWriter
 
+        options = RunOptions(workers, prune, retry, progress, should_stop, limits)
+        collected = None
+        if collection is None:
+            roots = roots_from(folders, self.photos)
+        else:
+            from setnet.library.collection import CollectedPhotos
+
+            if folders or exclude:
+                raise InvalidInputError("a collection says which photos there are: give no folders")
+            collected = CollectedPhotos(collection)
+            check_settings(self.settings, collected.settings.to_dict(), self.path)
+            roots, options = collected.roots, replace(options, retry=True)
+
         check_model(self.photos, self.settings)
-        should_stop = options.should_stop
         with self._writing() as index:
-            remember_folders(self.database, roots, exclude)
-            writer = PhotoWriter(self.database, index)
+            remember_folders(self._database, roots, exclude)
+            writer = PhotoWriter(self._database, index)
             regroup = partial(self.groups.group_into, index, interim=True, should_stop=should_stop)
             excluded = read_exclusions(self.photos)
             run = IndexRun(writer, self.settings, options, excluded, collected, regroup)
@@ -380,18 +351,6 @@ class Library:
         for remark in self.searches.follow() if report.has_changed else ():
             _LOG.warning("%s", remark)
         return report
-
-    @own_errors
-    def add(self, photos: Sequence[PhotoResult]) -> list[str]:
-        """Store photos whose faces are known, and return their ids; the next index run groups the faces."""
-        from setnet.library.photo_writer import PhotoWriter
-
-        if not photos:
-            return []
-        with self._writing() as index:
-            writer = PhotoWriter(self.database, index)
-            writer.recover()
-            return [str(photo) for photo in writer.store(photos)]
 
     @staticmethod
     def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> IndexReport:
@@ -413,10 +372,10 @@ class Library:
             return reembed(library, descriptor, RunOptions(**options))
 
     @own_errors
-    def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
+    def search(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
         """Return the photos that contain a set of people, best first, with timings and warnings.
 
-        `find(people, k=5, only=True)` is short for `find(PhotoQuery(people, k=5, only=True))`.
+        `search(people, k=5, only=True)` is short for `search(PhotoQuery(people, k=5, only=True))`.
         """
         if not isinstance(query, PhotoQuery):
             query = PhotoQuery(query, **options)
@@ -431,12 +390,7 @@ class Library:
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
         when the library changes meanwhile. `max_photos` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.photos, self.matching, query, self._as_person, max_photos)
-
-    @own_errors
-    def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
-        """Return the hits of `find(people, **options)`; the options are the fields of `PhotoQuery`."""
-        return list(self.find(people, **options).hits)
+        return Ranking(self.set_index, self.photos, self._matching, query, self._as_person, max_photos)
 
     @own_errors
     def person(self, text: str) -> QueryPerson:
@@ -444,7 +398,7 @@ class Library:
 
         A saved name comes first: write `./anna` for a file of that name.
         """
-        if (saved := saved_person(self.database, text)) is not None:
+        if (saved := saved_person(self._database, text)) is not None:
             return saved
         if text.strip()[:1] in ("g", "G") and text in self.groups:
             return self.groups.as_person(text)
@@ -457,16 +411,6 @@ class Library:
             return self.person(person)
         descriptors = np.atleast_2d(np.asarray(person, dtype=np.float32))
         return QueryPerson(f"person {number}", descriptors)
-
-    @own_errors
-    def duplicates(self, **options: Any) -> list[DuplicateGroup]:
-        """Return the groups of photos that are copies of one photograph; nothing is deleted.
-
-        The options are those of `find_duplicates`. What is computed from photos is kept for the next call.
-        """
-        from setnet.library.duplicates import library_duplicates
-
-        return library_duplicates(self, **options)
 
     @own_errors
     def status(self) -> LibraryStatus:
@@ -490,7 +434,7 @@ class Library:
         """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.check import find_problems
 
-        return find_problems(self.database, lambda: self.set_index)
+        return find_problems(self._database, lambda: self.set_index)
 
     @own_errors
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
@@ -502,26 +446,7 @@ class Library:
         from setnet.library.purge import forget
 
         with self._writing() as index:
-            return forget(self.database, index, paths)
-
-    @own_errors
-    def forget_person(self, name: Who) -> int:
-        """Delete a person for good, with their faces in photos; return from how many photos.
-
-        These are faces that are surely theirs, were confirmed, or are in a group of theirs. Photos and other
-        faces stay. Index runs leave the person's faces in these photos out from then on; in new photos they
-        are faces of somebody unknown.
-        """
-        from setnet.library.appearances import find_appearances
-        from setnet.library.purge import forget_person
-
-        person, faces = self.people.get(name), set(self.people.known_faces(name).confirmed)
-        faces |= self.people.known_faces(name).grouped
-        found = find_appearances(self, [self.person(person.id)], sure=True)  # twice in a photo, too
-        places = zip(found.photo.tolist(), found.face.tolist(), strict=True)
-        faces |= {(str(photo), face) for photo, face in places if face >= 0}
-        with self._writing() as index:
-            return forget_person(self.database, index, person, faces)
+            return forget(self._database, index, paths)
 
     @own_errors
     def forget_everything(self) -> int:

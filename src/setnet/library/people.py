@@ -68,7 +68,14 @@ from setnet.library.person import (
     stack_examples,
 )
 from setnet.library.pictures import draw_face_if_there
-from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
+from setnet.library.purge import (
+    REMOVAL,
+    erase_examples,
+    erase_people,
+    forget_person,
+    note_purge,
+    removed_people,
+)
 from setnet.library.schema import refresh_groups
 from setnet.library.undo import (
     Change,
@@ -356,6 +363,23 @@ class People:
             self._database.erase_traces()
         return done
 
+    @own_errors
+    def forget(self, name: Who) -> int:
+        """Delete a person for good, with their faces in photos; return from how many photos.
+
+        These are faces that are surely theirs, were confirmed, or are in a group of theirs. Photos and other
+        faces stay. Index runs leave the person's faces in these photos out from then on; in new photos they
+        are faces of somebody unknown.
+        """
+        from setnet.library.appearances import find_appearances
+
+        person, known = self.get(name), self.known_faces(name)
+        found = find_appearances(self._library, [self._library.person(person.id)], sure=True)
+        places = zip(found.photo.tolist(), found.face.tolist(), strict=True)  # twice in a photo, too
+        faces = known.confirmed | known.grouped | {(str(photo), face) for photo, face in places if face >= 0}
+        with self._library._writing() as index:
+            return forget_person(self._database, index, person, faces)
+
     def _remove(self, db: sqlite3.Connection, person: int) -> int:
         """Remove a person in a change of its own: others can then be erased without it."""
         summary = f"removed {person_name(db, person)}"
@@ -525,7 +549,7 @@ class People:
             return []
         photos = self._library.photos.get_many(said.photo_id for said in faces)
         vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
-        model = self._library.matching.model
+        model = self._library._matching.model
         quality = [model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces]
         return [faces[row] for row in example_faces(vectors, np.array(quality), missing)]
 

@@ -322,12 +322,12 @@ class NamedPeople:
         """Return the saved people of a library, or one of them."""
         people = tuple(
             person
-            for person in saved_people(library.database)
+            for person in saved_people(library._database)
             if len(person.descriptors) and (only is None or person.id == only.id)
         )
         if not people:
             return cls.nobody()
-        matchers = tuple(library.matching.matcher(person) for person in people)
+        matchers = tuple(library._matching.matcher(person) for person in people)
         vectors = np.stack([matcher.vector for matcher in matchers])
         return cls(people, matchers, vectors, np.array([r.maybe for r in matchers]))
 

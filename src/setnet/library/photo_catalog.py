@@ -24,7 +24,9 @@ from setnet.library.stacks import Moment
 
 if TYPE_CHECKING:
     from setnet.library.descriptor_files import ExportReport
+    from setnet.library.duplicates import DuplicateGroup
     from setnet.library.library import Library
+    from setnet.library.photo_reader import PhotoResult
     from setnet.library.pictures import Draw
     from setnet.library.query import Conditions
 
@@ -289,7 +291,7 @@ class Photos(PhotoCatalog):
     """The photos of a library by id: what is stored about them, and what needs the index or picture files."""
 
     def __init__(self, library: Library) -> None:
-        super().__init__(library.database)
+        super().__init__(library._database)
         self.path = library.path
         self._library = library
         self._pictures = library.path / THUMBNAILS
@@ -322,6 +324,28 @@ class Photos(PhotoCatalog):
     def descriptors(self, photo_id: str) -> NDArray[np.float32]:
         """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
         return self._library.set_index.elements(photo_id)
+
+    @own_errors
+    def add(self, photos: Sequence[PhotoResult]) -> list[str]:
+        """Store photos whose faces are known, and return their ids; the next index run groups the faces."""
+        from setnet.library.photo_writer import PhotoWriter
+
+        if not photos:
+            return []
+        with self._library._writing() as index:
+            writer = PhotoWriter(self._database, index)
+            writer.recover()
+            return [str(photo) for photo in writer.store(photos)]
+
+    @own_errors
+    def duplicates(self, **options: Any) -> list[DuplicateGroup]:
+        """Return the groups of photos that are copies of one photograph; nothing is deleted.
+
+        The options are those of `find_duplicates`. What is computed from photos is kept for the next call.
+        """
+        from setnet.library.duplicates import library_duplicates
+
+        return library_duplicates(self._library, **options)
 
     @own_errors
     def export(self, file: str | Path) -> ExportReport:

@@ -78,14 +78,14 @@ class _ReembedRun:
         model_paths(entry)
         assert entry.dim is not None
         self._library, self._settings, self._options, self._dim = library, settings, options, entry.dim
-        self._bytes = library.bytes_per_photo
+        self._bytes = library.set_index.shape.bytes_per_item
         self._start, self._pace = perf_counter(), Pace()
         self._described = self._faces = self._kept = 0
         self._failed: dict[int, tuple[Path, str]] = {}
 
     def run(self) -> IndexReport:
         """Describe what is not yet described and, when all is, put the new state in place."""
-        with self._library.database.reading() as db:
+        with self._library._database.reading() as db:
             rows = db.execute("SELECT id, stored, faces FROM photos WHERE state = 'ready'")
             stored: StoredPhotos = {photo: (moment, faces) for photo, moment, faces in rows}
         gone = self._gone(stored)
@@ -178,7 +178,7 @@ class _ReembedRun:
         # Nobody changes people meanwhile; who waited sees that the database is another file.
         connected = sqlite3.connect(place / DATABASE, isolation_level=None, timeout=30)
         with (
-            self._library.database.reading() as db,
+            self._library._database.reading() as db,
             stage_new_state(place),
             closing(connected),
             transaction(connected),

@@ -433,7 +433,7 @@ def find_videos(library: Library, query: PhotoQuery) -> list[VideoHit]:
     """
     conditions = replace(query.conditions or Conditions(), kind="video")
     shots = library.photos.counts().shots
-    found = library.find(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
+    found = library.search(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
     ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
     return ranked[query.offset : query.offset + query.k]
 
@@ -469,7 +469,7 @@ def photos_of_person(library: Library, person: Person, offset: int, limit: int |
     """
     if person.examples:
         everything = max(1, len(library.set_index))
-        hits = library.find(PhotoQuery([library.person(person.id)], k=everything)).hits
+        hits = library.search(PhotoQuery([library.person(person.id)], k=everything)).hits
         found = {hit.photo.id: (match.face, match.sure) for hit in hits for match in hit.matches}
     else:
         known = library.people.known_faces(person)

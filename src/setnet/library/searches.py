@@ -59,7 +59,7 @@ class SavedSearch:
     link_to: str | None = None
 
     def query(self, k: int = 20) -> PhotoQuery:
-        """Return the query for `Library.find`; what does not fit is an error."""
+        """Return the query for `Library.search`; what does not fit is an error."""
         faces = None if self.min_faces is self.max_faces is None else (self.min_faces, self.max_faces)
         return PhotoQuery(
             self.people,
@@ -82,7 +82,7 @@ class Searches:
         self._library, self.path = library, library.path
 
     def __iter__(self) -> Iterator[SavedSearch]:
-        with self._library.database.reading() as db:
+        with self._library._database.reading() as db:
             names = dict(db.execute("SELECT uid, name FROM people").fetchall())
             rows = db.execute("SELECT name, query, link FROM searches ORDER BY key").fetchall()
         return (_search(names, *row) for row in rows)
@@ -104,7 +104,7 @@ class Searches:
         """Keep a search under its name, in place of the one that has it; people are saved names."""
         name = checked_name(search.name)
         search.query()  # raises for what no search could have
-        with recording(self._library.database) as db:
+        with recording(self._library._database) as db:
             rows = {who: require_person(db, who) for who in (*search.people, *search.without)}
             ids = {who: _uid(db, row) for who, row in rows.items()}
             stored = asdict(search) | {
@@ -129,7 +129,7 @@ class Searches:
     def remove(self, name: str) -> Change:
         """Remove a saved search; the links it made stay."""
         search = self.get(name)
-        with recording(self._library.database) as db:
+        with recording(self._library._database) as db:
             row, query = db.execute(
                 "SELECT id, query FROM searches WHERE key = ?", (name_key(search.name),)
             ).fetchone()
@@ -151,7 +151,7 @@ class Searches:
         assert search.link_to is not None
         folder = Path(search.link_to)
         try:
-            answer = self._library.find(search.query(max(1, len(self._library.set_index))))
+            answer = self._library.search(search.query(max(1, len(self._library.set_index))))
             folder.mkdir(parents=True, exist_ok=True)
             wanted = dict.fromkeys(hit.path for hit in answer.hits if not is_address(hit.path))
             there = {link.readlink(): link for link in sorted(folder.iterdir()) if link.is_symlink()}

@@ -171,8 +171,8 @@ def _store(ready: Sequence[_Ready | str], uploads: Path | None, library: Library
     good = {one.result.path: one for one in ready if not isinstance(one, str)}
     results = [_keep(one) if one.file else one.result for one in good.values()]
     if uploads is not None:
-        remember_folders(library.database, [resolve_path(uploads)])
-    ids = dict(zip(good, library.add(results), strict=True))
+        remember_folders(library._database, [resolve_path(uploads)])
+    ids = dict(zip(good, library.photos.add(results), strict=True))
     for path, one in good.items():
         if one.external_id is not None:
             library.photos.set_external_id(ids[path], one.external_id)

@@ -148,7 +148,7 @@ def _timeline(
     left_out: set[int] = set()
     for person in without:
         everything = max(1, len(library.set_index))
-        hits = library.find(PhotoQuery([library.person(person)], k=everything)).hits
+        hits = library.search(PhotoQuery([library.person(person)], k=everything)).hits
         left_out |= {int(hit.photo.id) for hit in hits}
     dated = [row for row in library.photos.moments_by_date(conditions) if row[0] not in left_out]
     stacks: dict[int, list[int]] = {}

@@ -80,7 +80,7 @@ class OpenLibrary:
 
     def _follow(self) -> None:
         """Open the library that took the place of the one that was open; raise when there is none."""
-        if not self._library.database.is_gone:
+        if not self._library._database.is_gone:
             return
         if not library_exists(self.path):
             raise self._unusable(_GONE)

@@ -56,8 +56,8 @@ def _use(choices: Choices, root: Path, pictures: Path) -> None:
     with Library.open(root) as library:
         vector = np.ones(library.dim, np.float32)
         uses: list[Callable[[], object]] = [
-            lambda: library.find(["Anna"], k=5),
-            lambda: library.find([vector], k=5).to_dict(),
+            lambda: library.search(["Anna"], k=5),
+            lambda: library.search([vector], k=5).to_dict(),
             lambda: [photo.to_dict() for photo in library.photos.all_photos()],
             lambda: library.status().to_dict(),
             lambda: [asdict(person) for person in library.people],

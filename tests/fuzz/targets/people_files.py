@@ -36,7 +36,7 @@ def target(folder: Path) -> Iterator[Function]:
     (folder / "photos").mkdir()
     with Library.create(folder / "library") as library:
         fill_library(library, folder / "photos", photos())
-        library.database.connection.execute("PRAGMA synchronous = OFF")
+        library._database.connection.execute("PRAGMA synchronous = OFF")
         people, vectors = library.people, np.eye(3, library.dim, dtype=np.float32)
         people.add("Ben", [Example(row, "/ben.jpg", picture=b"\xff\xd8\xff") for row in vectors])
         people.edit("Ben", aliases=["Benny"], note="a note", cover=people.examples("Ben")[0].number)

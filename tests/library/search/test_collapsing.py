@@ -101,7 +101,7 @@ def test_every_photo_is_there_once_and_the_order_stays(hits: list[PhotoHit]) -> 
 def test_totals_of_a_collapsed_answer_count_photos(tmp_path: Path) -> None:
     with Library.create(tmp_path / "library") as library:
         store(library, {f"{number}.jpg": [1, 2] for number in range(3)}, taken=1.5e9)
-        answer = library.find([library.photos.descriptors("1")[0]], totals=True, at_least=1)
+        answer = library.search([library.photos.descriptors("1")[0]], totals=True, at_least=1)
         assert len(answer.hits) == 3
         shown = answer.collapse()
         assert len(shown.hits) == 1

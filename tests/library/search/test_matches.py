@@ -54,7 +54,7 @@ def add(library: Library, photos: dict[str, list[NDArray[np.float32]]]) -> None:
         for name, faces in photos.items()
     ]
     with library._writing() as index:
-        PhotoWriter(library.database, index).store(results)
+        PhotoWriter(library._database, index).store(results)
 
 
 def person(number: int, **more: Any) -> QueryPerson:
@@ -80,7 +80,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 def found(library: Library, people: list[QueryPerson], **options: Any) -> dict[str, list[str]]:
     """Return who is in which photo, in the order of the answer."""
-    answer = library.find(PhotoQuery(people, **{"k": 50, "at_least": 1, **options}))
+    answer = library.search(PhotoQuery(people, **{"k": 50, "at_least": 1, **options}))
     return {hit.path.name: [match.label for match in hit.matches] for hit in answer.hits}
 
 
@@ -95,7 +95,7 @@ def test_what_is_sure_comes_first_and_guesses_say_so(library: Library, mode: str
 
 
 def test_every_match_has_a_probability_and_says_whether_it_is_sure(library: Library) -> None:
-    answer = library.find(PhotoQuery([person(ANNA)], at_least=1, totals=True)).to_dict()
+    answer = library.search(PhotoQuery([person(ANNA)], at_least=1, totals=True)).to_dict()
     by_photo = {hit["name"]: hit["matches"][0] for hit in answer["hits"]}
     assert [match["sure"] for match in by_photo.values()] == [True, True, False, False]
     shares = [match["probability"] for match in by_photo.values()]
@@ -112,9 +112,9 @@ def test_every_match_has_a_probability_and_says_whether_it_is_sure(library: Libr
 
 def test_totals_tell_photos_with_guesses_from_those_without(library: Library) -> None:
     both = [person(ANNA), person(BEN)]
-    answer = library.find(PhotoQuery(both, at_least=1, totals=True))
+    answer = library.search(PhotoQuery(both, at_least=1, totals=True))
     assert answer.totals == (GroupTotal(2, 3, 1), GroupTotal(1, 1, 0))
-    sure = library.find(PhotoQuery(both, at_least=1, totals=True, sure=True))
+    sure = library.search(PhotoQuery(both, at_least=1, totals=True, sure=True))
     assert sure.totals == (GroupTotal(2, 1, 1), GroupTotal(1, 1, 1))
 
 
@@ -142,21 +142,21 @@ def test_a_person_who_is_maybe_there_is_not_left_out_of_without(library: Library
 
 def test_an_absent_person_gets_a_warning_and_no_strangers(library: Library) -> None:
     absent = QueryPerson("Zoe", face_of(77, 0)[None])
-    answer = library.find(PhotoQuery([absent], at_least=1, totals=True))
+    answer = library.search(PhotoQuery([absent], at_least=1, totals=True))
     assert answer.hits == ()
     assert answer.warnings == ("no sure match of Zoe among 208 faces",)
     guessed = QueryPerson("Guess", beside(near(ANNA, 0.44, 2), 0.45, 5)[None])
-    answer = library.find(PhotoQuery([guessed], at_least=1))
+    answer = library.search(PhotoQuery([guessed], at_least=1))
     assert [hit.path.name for hit in answer.hits] == ["guess.jpg"]
     assert answer.unsure == ("Guess",)
     assert answer.warnings == ("no sure match of Guess among 208 faces; the following are guesses",)
-    both = library.find(PhotoQuery([person(ANNA), absent], at_least=1, k=1))
+    both = library.search(PhotoQuery([person(ANNA), absent], at_least=1, k=1))
     assert both.unsure == ("Zoe",)
 
 
 def test_somebody_who_is_sure_only_below_the_first_page_is_not_called_absent(library: Library) -> None:
     add(library, {f"both {i}.jpg": [near(ANNA, 0.8, i), near(BEN, 0.5, i)] for i in range(3)})
-    answer = library.find(PhotoQuery([person(ANNA), person(BEN)], k=1))
+    answer = library.search(PhotoQuery([person(ANNA), person(BEN)], k=1))
     assert answer.unsure == ()
 
 
@@ -174,13 +174,13 @@ def test_a_rejected_face_never_matches_again_and_several_make_less_similar_ones_
         "two guesses.jpg": ["Anna?"],
         "guess.jpg": ["Anna?"],
     }
-    mean, spread = library.matching.model.genuine_to(1)
-    assert library.matching.matcher(anna).sure == pytest.approx(mean - spread, abs=0.001)
+    mean, spread = library._matching.model.genuine_to(1)
+    assert library._matching.matcher(anna).sure == pytest.approx(mean - spread, abs=0.001)
     add(library, {"late.jpg": [near(ANNA, 0.59, 9)], **{f"{n}.jpg": [near(ANNA, 0.6, n)] for n in range(2)}})
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna"], "one may be a slip"
     more = {photo.path.name: photo.id for photo in library.photos.all_photos()}
     anna = person(ANNA, rejected=refused | {(more["0.jpg"], 0), (more["1.jpg"], 0)})
-    assert library.matching.matcher(anna).sure == pytest.approx(0.62, abs=0.001)
+    assert library._matching.matcher(anna).sure == pytest.approx(0.62, abs=0.001)
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna?"]
     assert found(library, [person(ANNA)], mode=mode)["late.jpg"] == ["Anna"]
 
@@ -188,7 +188,7 @@ def test_a_rejected_face_never_matches_again_and_several_make_less_similar_ones_
 def test_a_confirmed_face_is_sure_however_unlike_it_is(library: Library) -> None:
     stranger = next(p for p in library.photos.all_photos() if p.path.name == "stranger.jpg")
     anna = person(ANNA, confirmed=frozenset({(stranger.id, 0)}))
-    answer = library.find(PhotoQuery([anna], at_least=1, totals=True, k=50))
+    answer = library.search(PhotoQuery([anna], at_least=1, totals=True, k=50))
     match = next(hit.matches[0] for hit in answer.hits if hit.photo.id == stranger.id)
     assert (match.probability, match.sure) == (1.0, True)
     assert match.similarity == pytest.approx(0.3, abs=1e-5)
@@ -224,7 +224,7 @@ def test_descriptors_that_cannot_be_compared_are_refused(
     library: Library, descriptors: NDArray[np.float64], message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        library.find([QueryPerson("Anna", descriptors.astype(np.float32))])
+        library.search([QueryPerson("Anna", descriptors.astype(np.float32))])
 
 
 def test_faces_are_named_by_the_same_thresholds(library: Library) -> None:
@@ -264,7 +264,7 @@ def test_export_labels_what_is_sure(library: Library, tmp_path: Path) -> None:
 def test_a_sheet_shows_guesses_in_another_colour_and_with_a_question_mark(
     library: Library, tmp_path: Path
 ) -> None:
-    answer = library.find(PhotoQuery([person(ANNA), person(BEN)], at_least=1))
+    answer = library.search(PhotoQuery([person(ANNA), person(BEN)], at_least=1))
     contact_sheet(answer, tmp_path / "sheet.html")
     page = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "1 and maybe 1 of 2" in page

@@ -10,11 +10,11 @@ from setnet.library import Conditions, Library, PhotoQuery
 def test_options_beside_people_mean_the_same_query(shared: Library) -> None:
     photo = next(p for p in shared.photos.all_photos() if len(p.faces) == 3)
     people = list(shared.photos.descriptors(photo.id)[:2])
-    whole = shared.find(PhotoQuery(people, k=2, at_least=1, mode="fast"))
-    assert whole.hits == shared.find(people, k=2, at_least=1, mode="fast").hits
+    whole = shared.search(PhotoQuery(people, k=2, at_least=1, mode="fast"))
+    assert whole.hits == shared.search(people, k=2, at_least=1, mode="fast").hits
     assert list(whole.hits) == shared.search(people, k=2, at_least=1, mode="fast")
     with pytest.raises(InvalidInputError, match="give k in the PhotoQuery"):
-        shared.find(PhotoQuery(people), k=2)
+        shared.search(PhotoQuery(people), k=2)
 
 
 @pytest.mark.parametrize(

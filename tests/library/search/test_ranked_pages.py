@@ -59,7 +59,7 @@ def read(ranking: Ranking, k: int, start: int = 0) -> list[str]:
 @pytest.mark.parametrize("k", [1, 7, 64, 500])
 def test_pages_in_a_row_are_the_whole_answer(invented: Library, mode: str, k: int) -> None:
     at_least = 0 if mode == "set" else 1
-    whole = invented.find(PhotoQuery(PEOPLE, k=500, mode=mode, at_least=at_least))
+    whole = invented.search(PhotoQuery(PEOPLE, k=500, mode=mode, at_least=at_least))
     ranking = invented.rank(PhotoQuery(PEOPLE, k=k, mode=mode, at_least=at_least))
     pages = [ranking.page(at, k) for at in range(0, len(whole.hits), k)]
     assert [hit for page in pages for hit in page.hits] == list(whole.hits)
@@ -71,7 +71,7 @@ def test_pages_in_a_row_are_the_whole_answer(invented: Library, mode: str, k: in
 def test_newest_first_orders_photos_with_equally_many_of_the_people_by_date(
     invented: Library, mode: str
 ) -> None:
-    by_score = invented.find(PhotoQuery(PEOPLE, k=500, mode=mode)).hits
+    by_score = invented.search(PhotoQuery(PEOPLE, k=500, mode=mode)).hits
     ranking = invented.rank(PhotoQuery(PEOPLE, k=7, mode=mode, newest=True))
     found = read(ranking, 7)
     matched = {hit.photo.id: len(hit.matches) for hit in by_score}
@@ -107,14 +107,14 @@ def test_nothing_comes_twice_or_is_missing_when_the_library_changes(
 ) -> None:
     chance = np.random.default_rng(seed)
     ranking = invented.rank(PhotoQuery(PEOPLE, k=k, at_least=1))
-    before = {hit.photo.id for hit in invented.find(PhotoQuery(PEOPLE, k=500, at_least=1)).hits}
+    before = {hit.photo.id for hit in invented.search(PhotoQuery(PEOPLE, k=500, at_least=1)).hits}
     shown = [hit.photo.id for hit in ranking.page(0, k).hits]
     gone = [i for i in sorted(before) if chance.random() < 0.2]
     remove(invented, gone)
     store(invented, album(40, seed=seed + 1))  # some of them are better than what was shown
     store(invented, {"0-3.jpg": [ANN, BEN, CLEO], "0-4.jpg": [OTHER]})  # changed: moved up, or away
     rest = read(ranking, k, start=k)
-    after = {hit.photo.id for hit in invented.find(PhotoQuery(PEOPLE, k=500, at_least=1)).hits}
+    after = {hit.photo.id for hit in invented.search(PhotoQuery(PEOPLE, k=500, at_least=1)).hits}
     assert max(Counter(shown + rest).values()) == 1
     assert (before & after) <= {*shown, *rest}
     assert not {*gone} & {*rest}
@@ -136,10 +136,10 @@ def test_a_page_shows_the_faces_that_its_photos_have_now(invented: Library) -> N
 
 def test_an_unfinished_photo_is_neither_found_nor_counted(invented: Library) -> None:
     best = invented.search(PEOPLE, k=1)[0].photo.id
-    before = invented.find(PhotoQuery(PEOPLE, at_least=1, totals=True)).totals
-    with invented.database.writing() as db:
+    before = invented.search(PhotoQuery(PEOPLE, at_least=1, totals=True)).totals
+    with invented._database.writing() as db:
         db.execute("UPDATE photos SET state = 'unread' WHERE id = ?", (best,))
-    answer = invented.find(PhotoQuery(PEOPLE, k=500, at_least=1, totals=True))
+    answer = invented.search(PhotoQuery(PEOPLE, k=500, at_least=1, totals=True))
     assert best not in [hit.photo.id for hit in answer.hits]
     assert before is not None
     first = before[0]
@@ -172,7 +172,7 @@ def totals(found: Counter[int], least: int) -> tuple[GroupTotal, ...]:
     ],
 )
 def test_totals_are_those_of_looking_at_every_photo(invented: Library, options: dict[str, Any]) -> None:
-    answer = invented.find(PhotoQuery(PEOPLE, k=2, totals=True, **options))
+    answer = invented.search(PhotoQuery(PEOPLE, k=2, totals=True, **options))
     found = counted(invented, **options)
     least = max(1, options.get("at_least", 0))
     assert answer.totals == totals(found, least)
@@ -180,7 +180,7 @@ def test_totals_are_those_of_looking_at_every_photo(invented: Library, options: 
 
 
 def test_totals_of_conditions_that_nothing_can_meet_are_zero(invented: Library) -> None:
-    answer = invented.find(PhotoQuery(PEOPLE, totals=True, conditions=Conditions.parse(after="2019")))
+    answer = invented.search(PhotoQuery(PEOPLE, totals=True, conditions=Conditions.parse(after="2019")))
     assert answer.totals == totals(Counter(), 1)
     assert "known time" in answer.warnings[0]
 
@@ -196,10 +196,10 @@ def test_an_empty_library_has_empty_pages_and_totals(tmp_path: Path) -> None:
 def test_totals_are_given_where_they_are_asked_for_and_faces_compared(
     invented: Library, searches: list[int]
 ) -> None:
-    assert invented.find(PhotoQuery(PEOPLE)).totals is None
-    assert invented.find(PhotoQuery(PEOPLE, mode="set", totals=True)).totals is None
+    assert invented.search(PhotoQuery(PEOPLE)).totals is None
+    assert invented.search(PhotoQuery(PEOPLE, mode="set", totals=True)).totals is None
     searches.clear()
-    invented.find(PhotoQuery(PEOPLE, at_least=1, totals=True))
+    invented.search(PhotoQuery(PEOPLE, at_least=1, totals=True))
     assert len(searches) == 1  # hits and totals come from one search
     ranking = invented.rank(PhotoQuery(PEOPLE, k=1, at_least=1, totals=True))
     searches.clear()

@@ -64,7 +64,7 @@ def test_conditions_on_time_folder_and_number_of_faces(
     assert found(after=datetime(2019, 1, 2, 3, 4, 6)) == set()
     assert found(folder=str(album / "2016")) == {"pair", "alone"}
     assert found(folder=str(album / "20")) == set()
-    (warning,) = shared.find([portrait("P001")], conditions=Conditions(folder=str(album / "20"))).warnings
+    (warning,) = shared.search([portrait("P001")], conditions=Conditions(folder=str(album / "20"))).warnings
     assert warning == f"no photo in this library is in {album / '20'}: its folders are {album}"
     assert found(faces=(2, 2)) == {"pair", "others"}
     assert found(faces=(3, None)) == {"three"}
@@ -105,13 +105,13 @@ def test_a_person_may_be_a_descriptor_a_face_number_a_folder_or_a_name(
 
 
 def test_the_largest_face_is_taken_and_the_user_told(shared: Library, album: Path) -> None:
-    answer = shared.find([str(album / "2016" / "pair.jpg")])
+    answer = shared.search([str(album / "2016" / "pair.jpg")])
     assert any("2 faces: took the largest" in warning for warning in answer.warnings)
-    assert not shared.find([str(album / "2016" / "pair.jpg#1")]).warnings
+    assert not shared.search([str(album / "2016" / "pair.jpg#1")]).warnings
 
 
 def test_people_who_look_alike_get_a_warning_and_an_answer(shared: Library, portrait: Portrait) -> None:
-    answer = shared.find([portrait("P003"), portrait("P003")])
+    answer = shared.search([portrait("P003"), portrait("P003")])
     assert [p.name for p in answer.people] == ["studio_portrait", "studio_portrait (2)"]
     assert any("one and the same" in warning for warning in answer.warnings)
     assert answer.hits
@@ -140,9 +140,9 @@ def test_each_wrong_person_has_its_own_message(
 
 def test_an_empty_library_answers_with_nothing(tmp_path: Path) -> None:
     with Library.create(tmp_path / "empty") as empty:
-        answer = empty.find([np.eye(128, dtype=np.float32)[0]])
+        answer = empty.search([np.eye(128, dtype=np.float32)[0]])
         assert (answer.hits, answer.searched) == ((), 0)
-        late = empty.find(
+        late = empty.search(
             [np.eye(128, dtype=np.float32)[0]], conditions=Conditions(after=datetime(2000, 1, 1))
         )
         assert any("known time" in warning for warning in late.warnings)
@@ -165,14 +165,14 @@ def test_pages_do_not_repeat_a_photo_while_another_is_being_stored(
     library: Library, portrait: Portrait
 ) -> None:
     best, *rest = library.search([portrait("P003")], k=4)
-    with library.database.writing() as db:
+    with library._database.writing() as db:
         db.execute("UPDATE photos SET state = 'unread' WHERE id = ?", (best.photo.id,))
     pages = [library.search([portrait("P003")], k=1, offset=place) for place in range(3)]
     assert [hit.photo.id for page in pages for hit in page] == [hit.photo.id for hit in rest]
 
 
 def test_an_answer_says_how_long_and_how_many(shared: Library, portrait: Portrait) -> None:
-    answer = shared.find([portrait("P003")])
+    answer = shared.search([portrait("P003")])
     assert answer.searched == 5
     assert set(answer.seconds) == {"people", "search", "records"}
 

@@ -118,7 +118,7 @@ class Surfaces:
             query = PhotoQuery(
                 q.people, q.without, mode=q.mode, only=q.only, sure=q.sure, conditions=conditions, **given
             )
-            return Given.of(self.library.find(query).to_dict())
+            return Given.of(self.library.search(query).to_dict())
         except InvalidInputError:
             return REFUSED
 
@@ -262,7 +262,7 @@ def test_remarks_tell_who_is_missing_from_who_was_filtered_out(surfaces: Surface
     assert surfaces.python(Question(("Dora",), before="2018-01-01")).warnings == [
         "Dora is surely in 1 photo, but in none that meets the conditions (taken before 2018-01-01)"
     ]
-    filtered = surfaces.library.find(["Cleo"], conditions=Conditions(folder=str(made.photos / "2016")))
+    filtered = surfaces.library.search(["Cleo"], conditions=Conditions(folder=str(made.photos / "2016")))
     assert filtered.warnings == (
         f"Cleo is surely in 2 photos, but in none that meets the conditions (in {made.photos / '2016'})",
     )
