@@ -193,7 +193,7 @@ def test_a_group_is_a_person_of_a_query(grouped: Library) -> None:
     assert len(person.confirmed) == 4
     hits = grouped.search(["g1", "G2"], k=9, at_least=2, sure=True)
     assert {hit.path.name for hit in hits} == {f"a{n}" for n in range(6)}
-    assert grouped.search(["g1"], without=["g2"], at_least=1) .hits == ()
+    assert grouped.search(["g1"], without=["g2"], at_least=1).hits == ()
 
 
 def test_the_photos_of_a_person_come_by_date(grouped: Library, tmp_path: Path) -> None:
