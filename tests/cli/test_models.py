@@ -83,7 +83,7 @@ def test_without_a_wheel_pip_fetches_it(setnet: Callable[..., subprocess.Complet
     assert "fetching some-package==1.0 with pip" in done.stderr
 
 
-def test_a_users_own_file_is_asked_about(
+def test_a_users_own_file_needs_its_kind(
     setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "own.onnx"
@@ -91,19 +91,11 @@ def test_a_users_own_file_is_asked_about(
     unknown = setnet("models", "add", other)
     assert unknown.returncode == 2
     assert "say with --kind" in unknown.stderr
-    asked = setnet("models", "add", other, typed="adaface\n")
-    assert asked.returncode == 0, asked.stderr
-    assert "How does it want its crops?" in asked.stderr
-    renamed = tmp_path / "edgeface-like.onnx"
-    write_small_model(renamed, seed=4)
-    suggested = setnet("models", "add", renamed, "--name", "mine", typed="\n")  # Enter: as its name says
-    assert suggested.returncode == 0, suggested.stderr
-    colours = {
-        name: (tmp_path / "data" / "setnet" / "models" / f"{name}.toml").read_text()
-        for name in ("own", "mine")
-    }
-    assert 'colour = "bgr"' in colours["own"]
-    assert 'colour = "rgb"' in colours["mine"]
+    assert "adaface (" in unknown.stderr
+    added = setnet("models", "add", other, "--kind", "adaface")
+    assert added.returncode == 0, added.stderr
+    entry = (tmp_path / "data" / "setnet" / "models" / "own.toml").read_text()
+    assert 'colour = "bgr"' in entry
     known = setnet("models", "add", small)
     assert (known.returncode, "offer: licence for friends" in known.stderr) == (2, True)
 

@@ -69,12 +69,6 @@ def test_shots_and_photos_are_one_answer_or_kept_apart(search: Callable[..., Any
     assert "party.webm 00:0" in search("P001", "P003", "--kind", "video").stdout
 
 
-def test_whole_videos_are_ranked_by_who_is_anywhere_in_them(search: Callable[..., Any], filmed: Path) -> None:
-    (video,) = json.loads(search("P001", "P005", "--in-video", "--json").stdout)["videos"]
-    assert video["photo"] == str(filmed.parent / "photos" / "party.webm")
-    assert "party.webm" in search("P001", "P005", "--in-video").stdout
-
-
 def test_a_video_is_handed_on_once_with_times_of_shots(search: Callable[..., Any], tmp_path: Path) -> None:
     hits = json.loads(search("P001", "P005", "--kind", "video", "--json").stdout)["hits"]
     assert len(hits) == 2
@@ -83,12 +77,6 @@ def test_a_video_is_handed_on_once_with_times_of_shots(search: Callable[..., Any
     done = search("P001", "P005", "--kind", "video", "--copy-to", str(tmp_path))
     assert done.exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["party.webm"]
-
-
-def test_what_does_not_go_with_whole_videos_is_refused(search: Callable[..., Any]) -> None:
-    done = search("P001", "--in-video", "--csv")
-    assert done.exit_code != 0
-    assert "--in-video lists videos" in str(done.exception)
 
 
 def hits(*photos: Path) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery, find_videos
+from setnet.library import Conditions, Library, LibraryPhoto
 from setnet.library.photo_reader import PhotoReader
 from setnet.video.sprite import LARGEST_SPRITE
 from tests.support.clips import Scene, write_clip
@@ -169,20 +169,13 @@ def test_worker_processes_find_the_same(made_once: Path, tmp_path: Path) -> None
         assert [len(s.faces) for s in mine] == [len(s.faces) for s in theirs]
 
 
-def test_kinds_can_be_told_apart_and_videos_ranked(
-    made_once: Path, portrait_file: Callable[[str], Path]
-) -> None:
+def test_kinds_can_be_told_apart(made_once: Path, portrait_file: Callable[[str], Path]) -> None:
     people = [str(portrait_file(name)) for name in ("P001", "P005")]
     with Library.open(made_once / "library") as library:
         for kind in ("photo", "video"):
             answer = library.search(people, at_least=1, conditions=Conditions(kind=kind), totals=True)
             assert {hit.photo.kind for hit in answer.hits} == {kind}
             assert sum(total.photos for total in answer.totals or ()) == len(answer.hits)
-        (video,) = find_videos(library, PhotoQuery(people, at_least=2))
-        assert [round(each.shot.photo.start or 0.0) for each in video.appearances] == [0, 2]
-        said = video.to_dict()
-        assert (said["kind"], said["together"], said["shots"]) == ("video", 1, 2)
-        assert find_videos(library, PhotoQuery([str(portrait_file("P010"))], at_least=1)) == []
         with pytest.raises(InvalidInputError, match="valid are 'photo', 'video'"):
             Conditions(kind="film")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,8 +90,6 @@ def add(
         known = identify_file(file)
         if known is not None:
             _require_agreement(known.name, known.licence, known.terms, yes)
-        elif kind is None:
-            kind = _ask_kind(file)
         entry = add_model_file(file, name=name, kind=kind, licence=licence, accepted=known is not None)
     else:
         entry = addable_model(model)
@@ -184,19 +181,6 @@ def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:
     if terms:
         say(terms)
     require_yes("Do you agree, and does your use fit this licence?", f"{name} is not added", yes)
-
-
-def _ask_kind(file: Path) -> str | None:
-    """Ask which kind of model a file is; without a terminal nobody is asked."""
-    from setnet.faces.user_models import kind_in_name, model_kinds
-
-    if not sys.stdin.isatty():
-        return None
-    say(f"{file.name} is not a file that setnet knows. How does it want its crops?")
-    for kind, about in model_kinds().items():
-        say(f"  {kind}: {about}")
-    answer: str = typer.prompt("kind", default=kind_in_name(file), err=True)
-    return answer.strip()
 
 
 def _list_models(known: Sequence[ModelStatus]) -> Result:

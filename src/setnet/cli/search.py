@@ -39,7 +39,7 @@ from setnet.library.paths import display_path, numbered_places, resolve_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery, QueryPerson, SavedSearch, VideoHit
+    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery, QueryPerson, SavedSearch
     from setnet.library.query import PersonLike
 
 app = make_app()
@@ -80,9 +80,6 @@ def search(
     kind: Annotated[
         str | None, option("Only photos, or only shots of videos: photo or video.", metavar="KIND")
     ] = None,
-    in_video: Annotated[
-        bool, option("Rank whole videos: who is anywhere in them, together or not.", "--in-video")
-    ] = False,
     mode: Annotated[
         str,
         option("exact; fast (short codes, then the best face by face); set (set vectors).", metavar="MODE"),
@@ -129,12 +126,12 @@ def search(
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery
+    from setnet.library import SavedSearch
 
     if searchers is not None:
         check_left_out(
             "searchers know nothing of people, and name photos without reading them",
-            sure=sure, min_similarity=min_similarity, in_video=in_video, collapse=collapse, sheet=sheet,
+            sure=sure, min_similarity=min_similarity, collapse=collapse, sheet=sheet,
             paths=paths, null=null, csv=csv, copy_to=copy_to, save=save, saved=saved,
         )  # fmt: skip
     if sum((paths or null, csv, call.json)) > 1:
@@ -152,55 +149,35 @@ def search(
         if people or save:
             raise InvalidInputError("--saved says who to look for: leave out PERSON and --save")
         search = call.library.searches.get(saved)
-        query = replace(search.query(limit), mode=mode)
         _follow(call, search)
     else:
-        query = PhotoQuery(
-            people or (),
-            without=without or (),
-            k=limit,
-            mode=mode,
-            at_least=len(people or ()) if all_people else at_least,
-            only=only,
-            sure=sure,
-            min_similarity=min_similarity,
-            totals=True,
-            conditions=Conditions.parse(after, before, folder, faces, kind),
-        )
-    if searchers is not None:
-        return _ask_searchers(call, searchers.split(","), query)
-    if save is not None:
-        from setnet.library import SavedSearch
         from setnet.library.query import face_range_from
 
         low, high = face_range_from(faces) if faces else (None, None)
         search = SavedSearch(
-            save,
+            save or "",
             tuple(people or ()),
             tuple(without or ()),
-            query.at_least,
+            len(people or ()) if all_people else at_least,
             only,
             sure,
             min_similarity,
             after=after,
             before=before,
-            folder=folder and display_path(resolve_path(folder)),
+            folder=folder,
             min_faces=low,
             max_faces=high,
             kind=kind,
             link_to=None if link_to is None else str(link_to),
         )
-        search = call.library.searches.save(search)
+    query = replace(search.query(limit), mode=mode)
+    if searchers is not None:
+        return _ask_searchers(call, searchers.split(","), query)
+    if save is not None:
+        place = folder and display_path(resolve_path(folder))
+        search = call.library.searches.save(replace(search, folder=place))
         say(f"saved: setnet search --saved {shlex.quote(search.name)}")
         _follow(call, search)
-    if in_video:
-        if kind == "photo" or any((sheet, paths, null, csv, copy_to)):
-            raise InvalidInputError(
-                "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to"
-            )
-        from setnet.library import find_videos
-
-        return _list_videos(find_videos(call.library, query))
     answer = call.library.search(query)
     shown_answer = answer if collapse is False else answer.collapse()
     answer = shown_answer if collapse else answer
@@ -287,26 +264,6 @@ def _ask_searchers(call: Call, urls: Sequence[str], query: PhotoQuery) -> Result
     facts = {"hits": hits, "people": [one.name for one in people], "how": found.how, "recall": found.recall}
     remarks = [] if found.how == "exact" else [f"looked at {found.how}"]
     return Result(facts, table, remarks=remarks, status=not hits)
-
-
-def _list_videos(found: Sequence[VideoHit]) -> Result:
-    rows = [
-        (
-            rank,
-            f"{video.score:.3f}",
-            ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
-            display_path(video.best.path),
-        )
-        for rank, video in enumerate(found, 1)
-    ]
-    table = Rows(["", "score", "who", "video"], rows, "no video has them", ["", "score"])
-    return Result({"videos": found}, table, status=not found)
-
-
-def _times(shot: PhotoHit) -> str:
-    from setnet.library.photos import clock
-
-    return f"{clock(shot.photo.start or 0.0)}-{clock(shot.photo.stop or 0.0)}"
 
 
 def _table(answer: Answer) -> Rows:

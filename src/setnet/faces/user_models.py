@@ -56,15 +56,6 @@ def crop_settings(kind: str) -> dict[str, Any]:
     return {key: value for key, value in kinds[kind].items() if key != "about"}
 
 
-def kind_in_name(file: Path) -> str | None:
-    """Return the kind that a file's name speaks of, as a suggestion.
-
-    >>> kind_in_name(Path("AdaFace_ir50.onnx")), kind_in_name(Path("model.onnx"))
-    ('adaface', None)
-    """
-    return next((kind for kind in model_kinds() if kind in file.name.lower()), None)
-
-
 def identify_file(file: Path) -> KnownFile | None:
     """Return what is known of a model file by its hash: one of a model that can be added, or of the list.
 

@@ -44,12 +44,10 @@ __all__ = [
     "StoredFace",
     "Suggestion",
     "Tag",
-    "VideoHit",
     "contact_sheet",
     "default_library",
     "describe_photos",
     "find_duplicates",
-    "find_videos",
     "group_descriptors",
     "group_sheet",
     "index_into",
@@ -58,7 +56,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit
+    from setnet.library.answer import Answer, GroupTotal, PersonThresholds
     from setnet.library.appearances import PeopleTogether
     from setnet.library.backup import LibraryBackup
     from setnet.library.clustering import group_descriptors
@@ -79,7 +77,7 @@ if TYPE_CHECKING:
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
     from setnet.library.query import Conditions, PhotoQuery, QueryPerson
     from setnet.library.repair import LibraryRepair
-    from setnet.library.search import PersonPhotos, Ranking, find_videos
+    from setnet.library.search import PersonPhotos, Ranking
     from setnet.library.searches import SavedSearch
     from setnet.library.sheets import contact_sheet, group_sheet
     from setnet.library.undo import Change

@@ -158,7 +158,7 @@ def find_appearances(
     found = Appearances(*map(np.concatenate, zip(*parts, strict=True)))
     stored = np.concatenate(items)
     if len(stored) != library.photos.finished()[0]:  # some are being stored or removed
-        ready = np.array([photo for photo, _ in library.photos.by_date()], np.int64)
+        ready = np.array([int(photo) for photo, _ in library.photos.contents()], np.int64)
         stored = stored[np.isin(stored, ready)]
     return found.take(np.isin(found.photo, stored) & ~_are_rejected(people, found))
 

@@ -126,22 +126,11 @@ class PhotoCatalog:
             )
             return [str(photo) for (photo,) in rows]
 
-    def by_date(self, conditions: Conditions | None = None) -> list[tuple[int, str | None]]:
-        """Return the id and the month ("2019-07") of finished photos, the latest taken first.
+    def by_date(self, conditions: Conditions | None = None) -> list[tuple[int, str | None, Moment]]:
+        """Return the id, the month ("2019-07") and the moment of finished photos, the latest taken first.
 
-        Those of no known time come last.
+        Those of no known time come last. Photos of one moment have as many faces, for one.
         """
-        given = _tests_of(conditions) if conditions else {}
-        where = " AND ".join(["state = 'ready'", *given])
-        with self._database.reading() as db:
-            return db.execute(
-                "SELECT id, strftime('%Y-%m', taken, 'unixepoch') FROM photos "
-                f"WHERE {where} ORDER BY taken DESC NULLS LAST, id DESC",
-                list(given.values()),
-            ).fetchall()
-
-    def moments_by_date(self, conditions: Conditions | None = None) -> list[tuple[int, str | None, Moment]]:
-        """Return the rows of `by_date` with what tells photos of one moment: as many faces, for one."""
         given = _tests_of(conditions) if conditions else {}
         where = " AND ".join(["state = 'ready'", *given])
         with self._database.reading() as db:

@@ -20,7 +20,7 @@ from setnet.engine import Hit, Mode, SearchOptions, SetIndex
 from setnet.engine.query import CANDIDATES, KnownPair, Scoring
 from setnet.engine.results import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
-from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit, video_hits
+from setnet.library.answer import Answer, GroupTotal, PersonThresholds
 from setnet.library.person_matcher import PersonMatcher, PersonMatchers
 from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photos import LibraryPhoto, PathText, PersonMatch, PhotoHit
@@ -361,7 +361,7 @@ class Ranking:
         if options.get("only"):
             left_out |= self._catalog.tagged_with_others({person.id for person in self.people})
         if len(self._index) != self._catalog.finished()[0]:  # some are being stored or removed
-            photos = {str(photo) for photo, _ in self._catalog.by_date()}
+            photos = {photo for photo, _ in self._catalog.contents()}
             left_out |= {item.id for item in self._index.items()} - photos
         try:
             found = self._index.search(vectors, k + len(left_out), mode, **options)
@@ -424,18 +424,6 @@ class Ranking:
 def _everything(mode: str, photos: int) -> int:
     """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
     return photos if mode == "exact" else CANDIDATES
-
-
-def find_videos(library: Library, query: PhotoQuery) -> list[VideoHit]:
-    """Return whole videos by who is anywhere in them, those with most of the people first.
-
-    What the query says about how many of the people are wanted, and how many hits, is about videos.
-    """
-    conditions = replace(query.conditions or Conditions(), kind="video")
-    shots = library.photos.counts().shots
-    found = library.search(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
-    ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
-    return ranked[query.offset : query.offset + query.k]
 
 
 class PersonPhoto(NamedTuple):

@@ -150,7 +150,7 @@ def _timeline(
         everything = max(1, len(library.set_index))
         hits = library.search(PhotoQuery([library.person(person)], k=everything)).hits
         left_out |= {int(hit.photo.id) for hit in hits}
-    dated = [row for row in library.photos.moments_by_date(conditions) if row[0] not in left_out]
+    dated = [row for row in library.photos.by_date(conditions) if row[0] not in left_out]
     stacks: dict[int, list[int]] = {}
     if collapse:
         found = find_stacks([moment for _, _, moment in dated])
