@@ -121,7 +121,7 @@ class _Examples:
                 try:
                     found = self.library.person(str(self.lfw / file))
                     shown = name.replace("_", " ")
-                    self._known[file] = QueryPerson(shown, found.descriptors, found.picture)
+                    self._known[file] = QueryPerson(shown, found.descriptors)
                 except (InvalidInputError, PhotoError):  # no face found in it
                     self._known[file] = None
             person = self._known[file]

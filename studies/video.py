@@ -405,7 +405,7 @@ def _query_people(library: Library, names: set[str], portraits: Mapping[str, Pat
     for name in sorted(names):
         try:
             person = library.person(str(portraits[name]))
-            found[name] = QueryPerson(name, person.descriptors, person.picture)
+            found[name] = QueryPerson(name, person.descriptors)
         except (InvalidInputError, PhotoError):  # no face found in it
             continue
     return found

@@ -18,18 +18,20 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.heads import Logistic
 from setnet.library.face_references import FaceReference
 from setnet.library.folder_scan import FolderScan
-from setnet.library.paths import display_path, resolve_path
+from setnet.library.paths import as_path, display_path, resolve_path
 from setnet.library.person import Example
 from setnet.library.photos import content_hash
 from setnet.library.pictures import face_picture
 
 if TYPE_CHECKING:
-    from setnet.faces import Face, FaceSettings
+    from setnet.faces import FaceSettings
 
 _MAX_PHOTOS = 100
 
 
-def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
+def examples_from(
+    texts: Sequence[str], settings: FaceSettings, *, has_pictures: bool = True
+) -> tuple[list[Example], list[str]]:
     """Return one example face per photo named in `texts`, and remarks for the user.
 
     In a folder, photos without a face are skipped; a photo named directly must have one.
@@ -39,11 +41,11 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
     for text in texts:
         path, number = split_number(text)
         if path.is_dir():
-            found, passed = _examples_in(path, settings)
+            found, passed = _examples_in(path, settings, has_pictures)
             examples += found
             notes += passed
         elif path.exists():
-            example, note = _example_in(path, number, settings)
+            example, note = _example_in(path, number, settings, has_pictures)
             examples.append(example)
             notes += note
         else:
@@ -51,7 +53,7 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
     return examples, notes
 
 
-def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
+def _examples_in(folder: Path, settings: FaceSettings, has_pictures: bool) -> tuple[list[Example], list[str]]:
     examples: list[Example] = []
     notes: list[str] = []
     for file in FolderScan([os.fsencode(folder.absolute())]).files():
@@ -59,7 +61,7 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
             notes.append(f"{display_path(folder)}: took the first {_MAX_PHOTOS} photos")
             break
         try:
-            example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
+            example, note = _example_in(as_path(file.path), None, settings, has_pictures)
         except PhotoError as error:
             notes.append(f"skipped: {error}")
             continue
@@ -72,7 +74,9 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
     return examples, notes
 
 
-def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple[Example, list[str]]:
+def _example_in(
+    path: Path, number: int | None, settings: FaceSettings, has_pictures: bool
+) -> tuple[Example, list[str]]:
     from setnet.faces import extract_faces, open_photo
 
     photo = open_photo(path)
@@ -87,7 +91,7 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
             f"{display_path(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, "
             "from the left"
         )
-    face = faces[number - 1] if number is not None else max(faces, key=_area)
+    face = faces[number - 1] if number is not None else max(faces, key=lambda f: f.box.width * f.box.height)
     notes = []
     if number is None and len(faces) > 1:
         position = faces.index(face) + 1
@@ -95,13 +99,10 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
             f"{display_path(path)} has {len(faces)} faces: took the largest, number {position} from the left "
             f"(choose another with {display_path(path.name)}#N)"
         )
-    picture, content = face_picture(photo.pixels, photo.in_pixels(face.box)), content_hash(path.read_bytes())
+    picture = face_picture(photo.pixels, photo.in_pixels(face.box)) if has_pictures else None
+    content = content_hash(path.read_bytes())
     example = Example(face.descriptor, display_path(resolve_path(path)), face.box, picture, content=content)
     return example, notes
-
-
-def _area(face: Face) -> float:
-    return float((face.box.x1 - face.box.x0) * (face.box.y1 - face.box.y0))
 
 
 def split_number(text: str) -> tuple[Path, int | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -463,6 +463,10 @@ class GroupingReport:
     seconds: float = 0.0
 
 
+class _Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
+    pass
+
+
 def group_library(
     database: Database,
     index: SetIndex,
@@ -471,12 +475,20 @@ def group_library(
     again: bool = False,
     interim: bool = False,
     progress: OnProgress | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> GroupingReport:
     """Group the faces of a library that nobody else is writing photos to.
 
     People may be changed meanwhile: what users said when the result is stored is what counts. An `interim`
     grouping is one in the middle of a run, which the next one counts as none.
     """
+
+    def say(stage: str, done: int, total: int) -> None:
+        if should_stop is not None and should_stop():
+            raise _Stopped
+        if progress is not None:
+            progress(stage, done, total)
+
     begun = time.monotonic()
     with database.reading() as db, transaction(db, "BEGIN"):
         last = LastGrouping.of(db)
@@ -484,7 +496,14 @@ def group_library(
         known = KnownLabels.read(db, faces)
     again = again or last is None or len(faces) > GROWTH * last.faces
     expected = GroupingScores.expected(index.logistic.threshold)
-    clusters = _cluster_faces(link_known_faces(faces, known, again=again), expected, again, progress)
+    linked = link_known_faces(faces, known, again=again)
+    try:
+        if again:
+            clusters = group_faces(linked.faces, expected, say)[0]
+        else:
+            clusters = join_faces(linked.faces, linked.is_new, expected, say)
+    except _Stopped:
+        return GroupingReport(interrupted=True)
     with database.writing() as db:
         now = KnownLabels.read(db, faces)
         assignment = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
@@ -500,14 +519,6 @@ def _claims(db: sqlite3.Connection, clusters: NDArray[np.int64], known: KnownLab
     there = {person for (person,) in db.execute("SELECT id FROM people")}
     pairs = zip(clusters.tolist(), known.example_person.tolist(), strict=True)
     return {cluster: person for cluster, person in pairs if person in there}
-
-
-def _cluster_faces(
-    linked: LinkedFaces, expected: GroupingScores, again: bool, progress: OnProgress | None
-) -> NDArray[np.int64]:
-    if again:
-        return group_faces(linked.faces, expected, progress)[0]
-    return join_faces(linked.faces, linked.is_new, expected, progress)
 
 
 def _store_groups(

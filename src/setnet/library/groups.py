@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import own_errors, transaction
-from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces, mixed_warning
@@ -344,37 +343,18 @@ class Groups:
         should_stop
             Called again and again; True ends the work. The groups are then as they were, as after Ctrl-C.
         """
-        with self._library._lock_writing():
-            return self.group_into(
-                self._library.set_index, again=again, progress=progress, should_stop=should_stop
+        from setnet.library.grouping import group_library
+
+        library = self._library
+        with library._lock_writing():
+            return group_library(
+                self._database,
+                library.set_index,
+                library._matching.model,
+                again=again,
+                progress=progress,
+                should_stop=should_stop,
             )
-
-    def group_into(
-        self,
-        index: SetIndex,
-        *,
-        again: bool = False,
-        interim: bool = False,
-        progress: OnProgress | None = None,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> GroupingReport:
-        """Do what `update` does, inside a run that holds the lock and has this index open."""
-        from setnet.library.grouping import GroupingReport, group_library
-
-        class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
-            pass
-
-        def say(stage: str, done: int, total: int) -> None:
-            if should_stop is not None and should_stop():
-                raise Stopped
-            if progress is not None:
-                progress(stage, done, total)
-
-        try:
-            model = self._library._matching.model
-            return group_library(self._database, index, model, again=again, interim=interim, progress=say)
-        except Stopped:
-            return GroupingReport(interrupted=True)
 
     @own_errors
     def examples_to_name(self, group_id: str, name: str, without: Collection[Place] = ()) -> list[Place]:

@@ -312,6 +312,7 @@ class Library:
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
+        from setnet.library.grouping import group_library
         from setnet.library.index_run import IndexRun, RunOptions
         from setnet.library.photo_writer import PhotoWriter
 
@@ -332,15 +333,15 @@ class Library:
         with self._writing() as index:
             remember_folders(self._database, roots, exclude)
             writer = PhotoWriter(self._database, index)
-            regroup = partial(self.groups.group_into, index, interim=True, should_stop=should_stop)
+            group = partial(
+                group_library, self._database, index, self._matching.model, should_stop=should_stop
+            )
             excluded = read_exclusions(self.photos)
-            run = IndexRun(writer, self.settings, options, excluded, collected, regroup)
+            run = IndexRun(writer, self.settings, options, excluded, collected, partial(group, interim=True))
             report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:
-                    grouped = self.groups.group_into(
-                        index, progress=run.show_grouping, should_stop=should_stop
-                    )
+                    grouped = group(progress=run.show_grouping)
                     report = replace(report, interrupted=grouped.interrupted)
                 except KeyboardInterrupt:  # the photos are stored
                     report = replace(report, interrupted=True)

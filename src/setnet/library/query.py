@@ -20,7 +20,6 @@ from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.person import (
     Person,
     PersonFaces,
-    cover_picture,
     descriptor_from,
     find_person,
     person_at,
@@ -49,7 +48,6 @@ class QueryPerson:
 
     name: str
     descriptors: NDArray[np.float32]
-    picture: bytes | None = None
     notes: tuple[str, ...] = ()
     confirmed: frozenset[tuple[str, int]] = frozenset()
     rejected: frozenset[tuple[str, int]] = frozenset()
@@ -69,7 +67,6 @@ def saved_person(database: Database, text: str) -> QueryPerson | None:
     return QueryPerson(
         person.name,
         stack_examples(person.name, examples),
-        cover_picture(person.cover, examples),
         id=person.id,
         **known._asdict(),
     )
@@ -101,11 +98,11 @@ def person_in_file(text: str, people: Iterable[Person], settings: Callable[[], F
     if not path.exists():
         saved = saved_names(text, [person.name for person in people])
         raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
-    found, notes = examples_from([text], settings())
+    found, notes = examples_from([text], settings(), has_pictures=False)
     name = display_path(path.resolve().name if path.is_dir() else path.stem) + (
         f"#{number}" if number else ""
     )
-    return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+    return QueryPerson(name, np.stack([e.descriptor for e in found]), tuple(notes))
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
