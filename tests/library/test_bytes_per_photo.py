@@ -109,6 +109,7 @@ def test_the_command_and_collections(
         words = ["index", "--from", place, "--library", tmp_path / library, *options]
         answered(*words, code=1)  # one file of the album cannot be read
         with Library.open(tmp_path / library) as adopted:
-            assert (adopted.bytes_per_photo, adopted.photos.counts().photos) == (kept, 5)
+            status = adopted.status()
+            assert (status.bytes_per_photo, status.counts.photos) == (kept, 5)
     said, _ = called("status", "--library", tmp_path / "like")
     assert "codes of 32 bytes for the faces of a photo" in said

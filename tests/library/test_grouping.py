@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import LockedError
 from setnet.library import Example, Library
-from setnet.library.grouping import KnownLabels, _cluster_faces, assign_groups
+from setnet.library.grouping import GroupAssignment, KnownLabels, group_faces
 from tests.support import invented_photos
 from tests.support.invented_photos import face_of
 
@@ -177,15 +177,13 @@ def test_what_is_said_while_faces_are_grouped_counts(
 ) -> None:
     from setnet.library import grouping
 
-    clusters = _cluster_faces
-
     def meanwhile(*given: Any) -> Any:
-        found = clusters(*given)
+        found = group_faces(*given)
         grouped.groups.name("g1", "Anna", [place(grouped, "a0")])
         grouped.groups.hide(["g3"])
         return found
 
-    monkeypatch.setattr(grouping, "_cluster_faces", meanwhile)
+    monkeypatch.setattr(grouping, "group_faces", meanwhile)
     grouped.groups.update(again=True)
     found = groups_in(grouped)
     assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
@@ -249,17 +247,17 @@ def owners(known: KnownLabels, named: dict[int, int]) -> dict[int, int]:
 
 @given(CLUSTERS, CLAIMS, identities())
 def test_what_users_said_holds(clusters: np.ndarray, claims: dict[int, int], known: KnownLabels) -> None:
-    homes = assign_groups(clusters, claims, known)
-    person = owners(known, homes.person)
-    assert (homes.group != 0).all()  # every face is in a group
+    assigned = GroupAssignment(clusters, claims, known)
+    person = owners(known, assigned.person)
+    assert (assigned.group != 0).all()  # every face is in a group
     fixed = known.fixed
-    assert (homes.group[fixed > 0] == fixed[fixed > 0]).all()  # named and hidden groups keep their faces
+    assert (assigned.group[fixed > 0] == fixed[fixed > 0]).all()  # named and hidden groups keep their faces
     for face, who in zip(known.rejected_face.tolist(), known.rejected_person.tolist(), strict=True):
-        assert person.get(int(homes.group[face]), 0) != who
+        assert person.get(int(assigned.group[face]), 0) != who
     for face in np.flatnonzero(known.label).tolist():
         refused = (known.rejected_face == face) & (known.rejected_person == known.label[face])
-        assert refused.any() or person.get(int(homes.group[face])) == known.label[face]
-    for group, who in homes.person.items():  # nobody is renamed
+        assert refused.any() or person.get(int(assigned.group[face])) == known.label[face]
+    for group, who in assigned.person.items():  # nobody is renamed
         assert group < 0 or who == person[group]
         assert not ((known.group == group) & (known.person != 0) & (known.person != who)).any()
 
@@ -271,12 +269,12 @@ def test_clusters_of_unknown_faces_become_groups_and_stay_so(clusters: np.ndarra
     unknown = KnownLabels(
         none, none, none.astype(bool), none, nothing, nothing, nothing, np.zeros((0, 4), np.float32)
     )
-    first = assign_groups(clusters, {}, unknown).group
+    first = GroupAssignment(clusters, {}, unknown).group
     assert len(set(zip(first.tolist(), clusters.tolist(), strict=True))) == len(set(clusters.tolist()))
     stored = KnownLabels(
         -first, none, none.astype(bool), none, nothing, nothing, nothing, np.zeros((0, 4), np.float32)
     )
-    assert (assign_groups(clusters, {}, stored).group == -first).all()
+    assert (GroupAssignment(clusters, {}, stored).group == -first).all()
 
 
 def test_an_id_goes_where_most_of_its_faces_are() -> None:
@@ -286,4 +284,4 @@ def test_an_id_goes_where_most_of_its_faces_are() -> None:
         np.zeros((0, 4), np.float32),
     )  # fmt: skip
     clusters = np.array([0, 0, 1, 1, 1, 1, 2])
-    assert assign_groups(clusters, {}, known).group.tolist() == [5, 5, 6, 6, 6, 6, -1]
+    assert GroupAssignment(clusters, {}, known).group.tolist() == [5, 5, 6, 6, 6, 6, -1]

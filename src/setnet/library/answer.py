@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 from setnet.library.photos import PathText, PhotoHit
 from setnet.library.query import QueryPerson
@@ -44,7 +44,7 @@ class PersonThresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Sequence[PhotoHit]):
     """Ranked photos of a query, a sequence of its hits, with totals, timings and warnings.
 
     `searched` counts the photos in the index and `faces` their faces, on whose number it depends which
@@ -68,10 +68,11 @@ class Answer:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __iter__(self) -> Iterator[PhotoHit]:
-        return iter(self.hits)
-
-    def __getitem__(self, place: int) -> PhotoHit:
+    @overload
+    def __getitem__(self, place: int) -> PhotoHit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[PhotoHit, ...]: ...
+    def __getitem__(self, place: int | slice) -> PhotoHit | tuple[PhotoHit, ...]:
         return self.hits[place]
 
     def collapse(self) -> Answer:

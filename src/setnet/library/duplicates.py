@@ -30,6 +30,7 @@ from setnet.library.neighbours import nearest_neighbours
 from setnet.library.paths import VLADS, as_path, display_path, resolve_path
 from setnet.library.photo_catalog import KnownFile
 from setnet.library.photos import HASH_BYTES
+from setnet.library.stacks import DisjointSets
 from setnet.library.vlad import SHIPPED, VLAD_DIM, Floats
 from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
 from setnet.sandbox.messages import invalid_reply
@@ -37,46 +38,6 @@ from setnet.system import usable_cores
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
-
-
-class DisjointSets:
-    """Sets that grow together, link by link.
-
-    Examples
-    --------
-    >>> sets = DisjointSets()
-    >>> sets.link(b"a", b"b"), sets.link(b"c", b"d"), sets.link(b"b", b"d"), sets.link(b"a", b"c")
-    (True, True, True, False)
-    >>> sets.groups()
-    [[b'a', b'b', b'c', b'd']]
-    """
-
-    def __init__(self) -> None:
-        self._parent: dict[bytes, bytes] = {}
-
-    def link(self, one: bytes, other: bytes) -> bool:
-        """Unite the sets of two things; return whether they were apart."""
-        first, second = self._root(one), self._root(other)
-        self._parent[second] = first
-        return first != second
-
-    def linked(self, one: bytes, other: bytes) -> bool:
-        """Tell whether two things are in one set."""
-        return self._root(one) == self._root(other)
-
-    def groups(self) -> list[list[bytes]]:
-        """Return the sets, and the things in each, in the order in which they were first named."""
-        found: dict[bytes, list[bytes]] = {}
-        for thing in list(self._parent):
-            found.setdefault(self._root(thing), []).append(thing)
-        return list(found.values())
-
-    def _root(self, thing: bytes) -> bytes:
-        parent = self._parent.setdefault(thing, thing)
-        while parent != thing:
-            self._parent[thing] = self._parent[parent]  # halves the way for the next search
-            thing, parent = parent, self._parent[parent]
-        return thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,9 +336,9 @@ def _link(
     photos: Sequence[DescribedPhoto],
     agreements: dict[Contents, float],
     say: OnProgress,
-) -> DisjointSets:
+) -> DisjointSets[bytes]:
     """Return the contents of photos, those of one photograph linked; through others they need no look."""
-    sets = DisjointSets()
+    sets = DisjointSets[bytes]()
     for photo in photos:
         sets.link(photo.hash, photo.hash)
     near = find_candidates(np.stack([photo.vlads for photo in photos]), progress=say) if photos else []
@@ -408,7 +369,7 @@ def _link(
 
 def _by_component(pairs: Collection[Pair]) -> list[Pair]:
     """Return pairs with those next to each other that share photos, directly or through others."""
-    sets = DisjointSets()
+    sets = DisjointSets[bytes]()
     for one, other, _ in pairs:
         sets.link(one, other)
     place = {path: number for number, group in enumerate(sets.groups()) for path in group}

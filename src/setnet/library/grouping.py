@@ -225,8 +225,9 @@ def link_known_faces(faces: LibraryFaces, known: KnownLabels, *, again: bool) ->
     that it is never a part of another.
     """
     fixed, examples = known.fixed, len(known.examples)
+    is_loose = (known.person != 0) | known.hidden  # in a named group and, by what users said, should not be
     labelled = (fixed == 0) & (known.label != 0)
-    kept = fixed if again else np.where(fixed > 0, fixed, np.where(_is_loose(known), 0, known.group))
+    kept = fixed if again else np.where(fixed > 0, fixed, np.where(is_loose, 0, known.group))
     key = np.concatenate([np.where(labelled, -known.label, kept), -known.example_person])
     values, unit = np.unique(key, return_inverse=True)
     unit = unit.astype(np.int64)
@@ -257,11 +258,6 @@ def _names(values: Ints, unit: Ints, known: KnownLabels, persons: Ints) -> NDArr
     return names
 
 
-def _is_loose(known: KnownLabels) -> NDArray[np.bool_]:
-    """Return which faces are in a named group and, by what users said, should not be."""
-    return np.asarray(((known.person != 0) | known.hidden) & (known.fixed == 0))
-
-
 def _cannot_link(
     known: KnownLabels, key: Ints, unit: Ints, names: NDArray[np.int32], persons: Ints
 ) -> CannotLink:
@@ -288,56 +284,52 @@ def _both(some: CannotLink, more: CannotLink) -> CannotLink:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class GroupAssignment:
-    """The group of each face from now on."""
-
-    group: Ints  # the group's number; -1, -2 and so on for new ones
-    person: dict[int, int]  # whose a group without a name is from now on, and whose a new one is, by number
-
-
-def assign_groups(clusters: Ints, claims: Mapping[int, int], known: KnownLabels) -> GroupAssignment:
-    """Return the groups that clusters become; what users said comes first.
+    """The groups that clusters become; what users said comes first.
 
     `clusters` has the cluster of each face, `claims` the person whose portraits are in a cluster. Faces of
     named and hidden groups stay where they are, and the others of their cluster come to them. Other clusters
     take over the group that has most of its faces in them, or get a new one. A face that was rejected goes by
     itself rather than to the group of a person that it is not.
+
+    Attributes
+    ----------
+    group
+        The group's number of each face; -1, -2 and so on for new ones.
+    person
+        Whose a group without a name is from now on, and whose a new one is, by number.
     """
-    return _Assignment(clusters, claims, known).found()
 
-
-class _Assignment:
     def __init__(self, clusters: Ints, claims: Mapping[int, int], known: KnownLabels) -> None:
         self._cluster, self._claims, self._known = clusters, claims, known
         self._fixed = known.fixed
-        self._group = self._fixed.copy()
-        self._person: dict[int, int] = {}
+        self.group = self._fixed.copy()
+        self.person: dict[int, int] = {}
         self._new = 0
         named = np.flatnonzero(known.person)
         self._owner = dict(zip(known.group[named].tolist(), known.person[named].tolist(), strict=True))
-
-    def found(self) -> GroupAssignment:
         free = np.flatnonzero(self._fixed == 0)
         group_of = self._groups_of_clusters(free)
-        self._group[free] = [group_of[cluster] for cluster in self._cluster[free].tolist()]
+        self.group[free] = [group_of[cluster] for cluster in clusters[free].tolist()]
         self._gather_labelled()
         self._send_rejected_away()
-        return GroupAssignment(self._group, self._person)
 
     def _groups_of_clusters(self, free: Ints) -> dict[int, int]:
         """Return the group of each cluster that has free faces; the largest ones get the first numbers."""
         group_of = self._anchors()
         clusters, first, sizes = np.unique(self._cluster[free], return_index=True, return_counts=True)
         inherited = self._inherit_groups(free)
-        labels = self._labels(free)
+        labelled = free[self._known.label[free] > 0]  # by what users said
+        labels = dict(
+            zip(self._cluster[labelled].tolist(), self._known.label[labelled].tolist(), strict=True)
+        )
         for at in np.lexsort((first, -sizes)).tolist():
             cluster = int(clusters[at])
             if cluster not in group_of:
                 group_of[cluster] = inherited.get(cluster) or self._next()
                 person = self._claims.get(cluster) or labels.get(cluster)
                 if person:
-                    self._person[group_of[cluster]] = person
+                    self.person[group_of[cluster]] = person
         return group_of
 
     def _anchors(self) -> dict[int, int]:
@@ -365,30 +357,25 @@ class _Assignment:
                 taken.setdefault(cluster, group)
         return taken
 
-    def _labels(self, free: Ints) -> dict[int, int]:
-        """Return whose face a cluster has, by what users said."""
-        rows = free[self._known.label[free] > 0]
-        return dict(zip(self._cluster[rows].tolist(), self._known.label[rows].tolist(), strict=True))
-
     def _gather_labelled(self) -> None:
         """Put confirmed faces that are elsewhere into a group of their person."""
         label = self._known.label
         for row in np.flatnonzero((self._fixed == 0) & (label > 0)).tolist():
             person = int(label[row])
-            if self._person_in(int(self._group[row])) != person:
-                theirs = [g for g, who in (self._owner | self._person).items() if who == person]
+            if self._person_in(int(self.group[row])) != person:
+                theirs = [g for g, who in (self._owner | self.person).items() if who == person]
                 group_of = min(theirs, key=lambda group: (group < 0, abs(group)), default=0) or self._next()
-                self._person.setdefault(group_of, person)
-                self._group[row] = group_of
+                self.person.setdefault(group_of, person)
+                self.group[row] = group_of
 
     def _send_rejected_away(self) -> None:
         known = self._known
         for row, person in zip(known.rejected_face.tolist(), known.rejected_person.tolist(), strict=True):
-            if self._person_in(int(self._group[row])) == person and known.label[row] != person:
-                self._group[row] = self._next()
+            if self._person_in(int(self.group[row])) == person and known.label[row] != person:
+                self.group[row] = self._next()
 
     def _person_in(self, group: int) -> int:
-        return self._person.get(group) or self._owner.get(group, 0)
+        return self.person.get(group) or self._owner.get(group, 0)
 
     def _next(self) -> int:
         self._new -= 1
@@ -506,7 +493,7 @@ def group_library(
         return GroupingReport(interrupted=True)
     with database.writing() as db:
         now = KnownLabels.read(db, faces)
-        assignment = assign_groups(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
+        assignment = GroupAssignment(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
         moved, new = _store_groups(db, faces.numbers, now.group, assignment)
         if not interim:
             LastGrouping(time.time(), len(faces) if again or last is None else last.faces).store(db)

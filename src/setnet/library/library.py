@@ -269,9 +269,7 @@ class Library:
 
         place = library_place(to)
         with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
-            done = restore(source._database, source.set_index, place, replace=replace)
-            restrict_files(place)
-        return done
+            return restore(source._database, source.set_index, place, replace=replace)
 
     @own_errors
     def index(

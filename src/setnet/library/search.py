@@ -31,6 +31,7 @@ from setnet.library.query import (
     QueryPerson,
     with_unique_names,
 )
+from setnet.library.stacks import DisjointSets
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
@@ -40,23 +41,17 @@ if TYPE_CHECKING:
 
 def look_alikes(people: Sequence[QueryPerson], matchers: Sequence[PersonMatcher]) -> list[str]:
     """Return one warning of all query people who are very probably one person, if there are any."""
-    groups: list[set[int]] = []
+    sets = DisjointSets[int]()
     for a, b in combinations(range(len(people)), 2):
         similarity = float(matchers[a].vector @ matchers[b].vector)
         if similarity >= max(matchers[a].sure, matchers[b].sure):
-            joined = [group for group in groups if group & {a, b}]
-            groups = [group for group in groups if group not in joined] + [{a, b}.union(*joined)]
+            sets.link(a, b)
+    groups = [[people[number].name for number in sorted(group)] for group in sets.groups()]
     if not groups:
         return []
-    alike = [
-        _join_names([people[number].name for number in sorted(group)]) for group in sorted(groups, key=min)
-    ]
+    alike = [f"{', '.join(others)} and {last}" for *others, last in groups]
     also = "".join(f", and so do {names}" for names in alike[1:])
     return [f"{alike[0]} look like one and the same person{also}: one face can only count for one of them"]
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 Floats = NDArray[np.float32]

@@ -3,11 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from setnet.library.photos import LibraryPhoto, taken_number
 
+T = TypeVar("T", bound=Hashable)
 _BURST = 2.0  # seconds between two photos of a burst; most cameras write whole seconds
+
+
+class DisjointSets(Generic[T]):
+    """Sets that grow together, link by link.
+
+    Examples
+    --------
+    >>> sets = DisjointSets()
+    >>> for pair in ("ab", "cd", "bd"):
+    ...     sets.link(*pair)
+    >>> sets.groups()
+    [['a', 'b', 'c', 'd']]
+    """
+
+    def __init__(self) -> None:
+        self._parent: dict[T, T] = {}
+
+    def link(self, one: T, other: T) -> None:
+        """Unite the sets of two things."""
+        first = self._root(one)
+        self._parent[self._root(other)] = first
+
+    def linked(self, one: T, other: T) -> bool:
+        """Tell whether two things are in one set."""
+        return self._root(one) == self._root(other)
+
+    def groups(self) -> list[list[T]]:
+        """Return the sets, and the things in each, in the order in which they were first named."""
+        found: dict[T, list[T]] = {}
+        for thing in list(self._parent):
+            found.setdefault(self._root(thing), []).append(thing)
+        return list(found.values())
+
+    def _root(self, thing: T) -> T:
+        parent = self._parent.setdefault(thing, thing)
+        while parent != thing:
+            self._parent[thing] = self._parent[parent]  # halves the way for the next search
+            thing, parent = parent, self._parent[parent]
+        return thing
 
 
 class Moment(NamedTuple):
@@ -61,34 +101,19 @@ def find_stacks(moments: Sequence[Moment]) -> list[list[int]]:
     >>> find_stacks([*at_the_lake, Moment("b", "elsewhere", None)])
     [[0, 2], [1, 3]]
     """
-    above = list(range(len(moments)))
-
-    def first_of(number: int) -> int:
-        while above[number] != number:
-            number = above[number]
-        return number
-
-    def join(one: int, other: int) -> None:
-        lower, upper = sorted((first_of(one), first_of(other)))
-        above[upper] = lower
-
-    contents: dict[Hashable, int] = {}
-    dated = list[tuple[float, int]]()
+    sets, contents, dated = DisjointSets[int](), dict[Hashable, int](), list[tuple[float, int]]()
     for number, (content, _, taken) in enumerate(moments):
-        if (copy := contents.setdefault(content, number)) != number:
-            join(copy, number)
+        sets.link(number, number)
+        sets.link(contents.setdefault(content, number), number)
         if taken is not None:
             dated.append((taken, number))
     latest: dict[Hashable, tuple[float, int]] = {}
     for taken, number in sorted(dated):
         scene = moments[number].scene
         if scene in latest and taken - latest[scene][0] <= _BURST:
-            join(latest[scene][1], number)
+            sets.link(latest[scene][1], number)
         latest[scene] = taken, number
-    stacks: dict[int, list[int]] = {}
-    for number in range(len(moments)):
-        stacks.setdefault(first_of(number), []).append(number)
-    return list(stacks.values())
+    return sets.groups()
 
 
 def split_stack(photos: Sequence[LibraryPhoto]) -> tuple[tuple[LibraryPhoto, ...], tuple[LibraryPhoto, ...]]:

@@ -147,7 +147,7 @@ def test_an_empty_library_answers_with_nothing(tmp_path: Path) -> None:
         )
         assert any("known time" in warning for warning in late.warnings)
         for condition in (Conditions(folder="/a"), Conditions(faces=(2, None))):
-            assert empty.search([np.eye(128, dtype=np.float32)[0]], conditions=condition) == []
+            assert empty.search([np.eye(128, dtype=np.float32)[0]], conditions=condition).hits == ()
         with pytest.raises(InvalidInputError, match="nobody to look for"):
             empty.search([])
 
