@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -395,28 +395,10 @@ def _overlaps(one: Ints, other: Ints) -> list[tuple[int, int, int]]:
     return list(zip(pairs[0].tolist(), pairs[1].tolist(), count[order].tolist(), strict=True))
 
 
-_KEY = "grouping"  # of the table `meta`
-
-
-@dataclass(frozen=True, slots=True)
-class LastGrouping:
-    """When faces were grouped last, in seconds since 1970, and how many there were at the last again."""
-
-    at: float
-    faces: int
-
-    @classmethod
-    def of(cls, db: sqlite3.Connection) -> LastGrouping | None:
-        """Return what the database says; None when nothing was grouped yet."""
-        row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
-        try:
-            return None if row is None else cls(**json.loads(row[0]))
-        except (TypeError, ValueError):  # of a later setnet
-            return None
-
-    def store(self, db: sqlite3.Connection) -> None:
-        """Keep it in the database."""
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, json.dumps(asdict(self))))
+def last_grouping(db: sqlite3.Connection) -> tuple[float, int]:
+    """Return when faces were grouped last (0: never), and how many there were when all were grouped again."""
+    sums = dict(db.execute("SELECT name, value FROM sums").fetchall())
+    return float(sums.get("grouped_at", 0)), int(sums.get("grouped_faces", 0))
 
 
 # Early decisions weigh too much once there are so many times more faces than when all were grouped again.
@@ -478,10 +460,10 @@ def group_library(
 
     begun = time.monotonic()
     with database.reading() as db, transaction(db, "BEGIN"):
-        last = LastGrouping.of(db)
+        _, before = last_grouping(db)
         faces = LibraryFaces.read(db, index, model)
         known = KnownLabels.read(db, faces)
-    again = again or last is None or len(faces) > GROWTH * last.faces
+    again = again or len(faces) > GROWTH * before
     expected = GroupingScores.expected(index.logistic.threshold)
     linked = link_known_faces(faces, known, again=again)
     try:
@@ -496,7 +478,8 @@ def group_library(
         assignment = GroupAssignment(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
         moved, new = _store_groups(db, faces.numbers, now.group, assignment)
         if not interim:
-            LastGrouping(time.time(), len(faces) if again or last is None else last.faces).store(db)
+            values = (time.time(), "grouped_at"), (len(faces) if again else before, "grouped_faces")
+            db.executemany("UPDATE sums SET value = ? WHERE name = ?", values)
         (groups,) = db.execute("SELECT count(*) FROM face_groups").fetchone()
     return GroupingReport(len(faces), groups, new, moved, again, seconds=time.monotonic() - begun)
 

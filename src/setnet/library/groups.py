@@ -307,11 +307,11 @@ class Groups:
     @property
     def grouped_at(self) -> datetime | None:
         """When faces were grouped last; None when they never were."""
-        from setnet.library.grouping import LastGrouping
+        from setnet.library.grouping import last_grouping
 
         with self._database.reading() as db:
-            last = LastGrouping.of(db)
-        return None if last is None else utc_time(last.at)
+            at, _ = last_grouping(db)
+        return utc_time(at) if at else None
 
     def hide(self, group_ids: Sequence[str], hidden: bool = True) -> list[Group]:
         """Keep that groups show nobody the user knows, or that they do; one change, which can be undone."""

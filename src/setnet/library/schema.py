@@ -384,8 +384,9 @@ _PEOPLE = """
     );
 """
 _SUMS = """
-    CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO sums VALUES ('commits', 0), ('journal', 0), ('purging', 0);
+    CREATE TABLE sums (name TEXT PRIMARY KEY, value NUMERIC NOT NULL) WITHOUT ROWID;
+    INSERT INTO sums VALUES
+        ('commits', 0), ('journal', 0), ('purging', 0), ('grouped_at', 0), ('grouped_faces', 0);
 """
 
 

@@ -41,14 +41,17 @@ if TYPE_CHECKING:
 
 def look_alikes(people: Sequence[QueryPerson], matchers: Sequence[PersonMatcher]) -> list[str]:
     """Return one warning of all query people who are very probably one person, if there are any."""
-    sets = DisjointSets[int]()
-    for a, b in combinations(range(len(people)), 2):
-        similarity = float(matchers[a].vector @ matchers[b].vector)
-        if similarity >= max(matchers[a].sure, matchers[b].sure):
-            sets.link(a, b)
-    groups = [[people[number].name for number in sorted(group)] for group in sets.groups()]
-    if not groups:
+    pairs = [
+        (a, b)
+        for a, b in combinations(range(len(people)), 2)
+        if matchers[a].vector @ matchers[b].vector >= max(matchers[a].sure, matchers[b].sure)
+    ]
+    if not pairs:
         return []
+    sets = DisjointSets[int]()
+    for pair in pairs:
+        sets.link(*pair)
+    groups = [[people[number].name for number in sorted(group)] for group in sets.groups()]
     alike = [f"{', '.join(others)} and {last}" for *others, last in groups]
     also = "".join(f", and so do {names}" for names in alike[1:])
     return [f"{alike[0]} look like one and the same person{also}: one face can only count for one of them"]
