@@ -45,18 +45,13 @@ def find_damage(database: Database) -> list[str]:
             db.execute("BEGIN")
             stored_number(db)  # from here on the database is that of this moment
         try:
-            broken = database_problems(db)
+            broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            broken = broken or schema_problems(db)
+            broken = broken or [f"photo {photo} is not as it was stored" for photo in damaged_photos(db)]
+            broken = broken or group_problems(db)
             return [f"{database.path}: {text}" for text in broken] + _journal_problems(database, db, journal)
         finally:
             db.execute("ROLLBACK")
-
-
-def database_problems(db: sqlite3.Connection) -> list[str]:
-    """Return what is wrong with a database by itself; for calls inside one transaction."""
-    broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-    broken = broken or schema_problems(db)
-    broken = broken or [f"photo {photo} is not as it was stored" for photo in damaged_photos(db)]
-    return broken or group_problems(db)
 
 
 def _journal_problems(

@@ -18,6 +18,8 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.heads import Logistic
 from setnet.library.face_references import FaceReference
 from setnet.library.folder_scan import FolderScan
+from setnet.library.linkage import CannotLink, Clusters, LinkageRule, link
+from setnet.library.neighbours import nearest_neighbours
 from setnet.library.paths import as_path, display_path, resolve_path
 from setnet.library.person import Example
 from setnet.library.photos import content_hash
@@ -196,9 +198,19 @@ def outsiders(descriptors: NDArray[np.float32], logistic: Logistic, known: int =
     than that of non-matches. The person is the group with most of the first `known` faces, which are theirs
     already; else the largest. Of equals the one with the earliest face.
     """
-    groups = _connected_rows(_unit_rows(descriptors), _non_match_similarity(logistic))
-    person = max(groups, key=lambda group: (sum(face < known for face in group), len(group), -min(group)))
-    return sorted(set(range(len(descriptors))) - set(person))
+    rows, n = _unit_rows(descriptors).astype(np.float32), len(descriptors)
+    if n < 2:
+        return []
+    # The kernel of groupings, with the similarity itself as the score.
+    floor = (np.log(_MIN_PROBABILITY / (1 - _MIN_PROBABILITY)) - logistic.b) / logistic.w
+    rule = LinkageRule(0.0, 1.0, 1.0, 0.0, 0.5, np.full(n + 1, floor))
+    group = link(Clusters.of(rows), nearest_neighbours(rows, n - 1, -2.0), CannotLink.none(), rule)
+
+    def size(number: int) -> tuple[int, int, int]:
+        own = group == number
+        return int(own[:known].sum()), int(own.sum()), -int(own.argmax())
+
+    return np.flatnonzero(group != max(group.tolist(), key=size)).tolist()
 
 
 def count_unlike(known: Sequence[Example], more: Sequence[Example], logistic: Logistic) -> int:
@@ -209,19 +221,16 @@ def count_unlike(known: Sequence[Example], more: Sequence[Example], logistic: Lo
     return sum(face >= len(known) for face in outsiders(faces, logistic, known=len(known)))
 
 
-def odd_examples(examples: Sequence[Example], logistic: Logistic) -> list[Example]:
-    """Return the examples that do not look like the person that the others show."""
-    if len(examples) < 2:
-        return []
-    odd = outsiders(np.stack([example.descriptor for example in examples]), logistic)
-    return [examples[face] for face in odd]
-
-
 def mixed_warning(
     name: str, before: Sequence[Example], examples: Sequence[Example], logistic: Logistic
 ) -> list[str]:
     """Return a remark when example faces do not all look like one person, and did not so `before`."""
-    odd, known = ([e.number for e in odd_examples(some, logistic)] for some in (examples, before))
+    odd, known = (
+        [some[face].number for face in outsiders(np.stack([e.descriptor for e in some]), logistic)]
+        if some
+        else []
+        for some in (examples, before)
+    )
     if not odd or odd == known:
         return []
     numbers = ", ".join(map(str, odd))
@@ -232,42 +241,7 @@ def mixed_warning(
     ]
 
 
-def _non_match_similarity(logistic: Logistic) -> float:
-    return float((np.log(_MIN_PROBABILITY / (1 - _MIN_PROBABILITY)) - logistic.b) / logistic.w)
-
-
 def _unit_rows(descriptors: NDArray[np.float32]) -> NDArray[np.float64]:
     rows = np.asarray(descriptors, np.float64)
     units: NDArray[np.float64] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return units
-
-
-def _connected_rows(rows: NDArray[np.float64], min_similarity: float) -> list[list[int]]:
-    """Join groups by average linkage while the mean similarity of two is at least `min_similarity`.
-
-    A chain of nearest neighbours finds two groups that are nearest to each other; these are joined in any
-    order of joining, so the whole takes quadratic time.
-    """
-    sums, counts = rows @ rows.T, np.ones(len(rows))
-    np.fill_diagonal(sums, -np.inf)
-    groups, done, chain = {face: [face] for face in range(len(rows))}, list[list[int]](), list[int]()
-    while groups:
-        chain = chain or [next(iter(groups))]
-        last = chain[-1]
-        means = sums[last] / (counts * counts[last])
-        best = int(means.argmax())
-        if len(chain) > 1 and means[chain[-2]] >= means[best]:
-            best = chain[-2]
-        if means[best] < min_similarity:  # it has nobody, and what others join to is no nearer
-            done.append(groups.pop(chain.pop()))
-            sums[last] = sums[:, last] = -np.inf
-        elif len(chain) > 1 and best == chain[-2]:
-            del chain[-2:]
-            groups[best] += groups.pop(last)
-            sums[best] += sums[last]
-            sums[:, best] = sums[best]
-            counts[best] += counts[last]
-            sums[last] = sums[:, last] = sums[best, best] = -np.inf
-        else:
-            chain.append(best)
-    return done

@@ -387,7 +387,9 @@ class Groups:
         group = self._to_name(group_id, name, without)
         chosen = self._choose_examples(group)
         owner = group.group.person
-        if owner is not None and if_exists != "add" and owner != _person_id(self._library.people, name):
+        people = self._library.people
+        known = people.get(name).id if name in people else None
+        if owner is not None and if_exists != "add" and owner != known:
             faces = pluralise(group.group.faces, "face")
             raise TakenError(
                 f"{group.group.id} is {group.group.name}'s already ({faces}): give it to {name} with "
@@ -537,7 +539,7 @@ def name_group(
     person = find_person(db, name)
     if person is None:
         person = create_person(db, name)
-    number, owners = group.group.number, _owner(db, group.group.number)
+    owners = _owner(db, group.group.number)
     for example in group.faces.values():
         owners |= take_from_others(db, person, example)
     add_examples(db, person, chosen)
@@ -548,8 +550,11 @@ def name_group(
             label_face(db, person, example, True)
     for place, example in group.left_out.items():
         reject_face(db, person, example)
-        _set_apart(db, place)
-    db.execute("UPDATE face_groups SET person = ?, hidden = 0 WHERE id = ?", (person, number))
+        # a group by itself; the next grouping finds who it is
+        (own,) = db.execute("INSERT INTO face_groups DEFAULT VALUES RETURNING id").fetchone()
+        number = face_number(int(place[0]), place[1])
+        db.execute("UPDATE group_members SET grp = ? WHERE id = ?", (own, number))
+    db.execute("UPDATE face_groups SET person = ?, hidden = 0 WHERE id = ?", (person, group.group.number))
     refresh_groups(db, is_recorded=True)
     summary = f"named {group.group.id} ({pluralise(len(faces), 'face')}) {person_name(db, person)}"
     return person, enter_change(db, "name group", summary, {person, *owners})
@@ -572,16 +577,6 @@ def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Plac
 def _owner(db: sqlite3.Connection, number: int) -> set[int]:
     (person,) = db.execute("SELECT person FROM face_groups WHERE id = ?", (number,)).fetchone()
     return set() if person is None else {person}
-
-
-def _set_apart(db: sqlite3.Connection, place: Place) -> None:
-    """Let a face be a group by itself; the next grouping finds who it is."""
-    (own,) = db.execute("INSERT INTO face_groups DEFAULT VALUES RETURNING id").fetchone()
-    db.execute("UPDATE group_members SET grp = ? WHERE id = ?", (own, face_number(int(place[0]), place[1])))
-
-
-def _person_id(people: People, name: str) -> str | None:
-    return people.get(name).id if name in people else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,15 +271,14 @@ class IndexRun:
         except KeyboardInterrupt:
             interrupted = True
         vanished = [path for path in vanished if self._moved.isdisjoint(self._known[path].ids)]
-        if vanished and not interrupted and self._may_prune(len(vanished)):
+        may_prune = False
+        if vanished and not interrupted:
+            may_prune = self._options.agree_to_prune(len(vanished), len(self._known))
+            self._refused = not may_prune and not isinstance(self._options.prune, bool)
+        if may_prune:
             self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
             removed, vanished = len(vanished), []
         return self._report(scan, vanished, removed, interrupted)
-
-    def _may_prune(self, gone: int) -> bool:
-        agreed = self._options.agree_to_prune(gone, len(self._known))
-        self._refused = not agreed and not isinstance(self._options.prune, bool)
-        return agreed
 
     def _work(self, scan: FolderScan | CollectedPhotos) -> list[PhotoTask]:
         work: list[tuple[tuple[float, int], PhotoTask]] = []  # with times: the newest are read first

@@ -180,7 +180,8 @@ def forget(database: Database, index: SetIndex, paths: Sequence[str | os.PathLik
     was_killed = writer.recover() or (aside.is_dir() and any(aside.iterdir()))
     roots = [resolve_path(path) for path in paths]
     with database.writing() as db:  # in one step: after a kill the next run does the rest
-        ids = _below(db, roots)
+        found = (db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)) for root in roots)
+        ids = sorted({photo for rows in found for (photo,) in rows})
         # folders inside go too: the next run must not bring them back
         forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
         examples = erase_photos(db, roots, _contents_leaving(db, ids))
@@ -232,13 +233,6 @@ def _erase_face(db: sqlite3.Connection, reference: FaceReference) -> None:
             if reference.is_same(FaceReference(reference.content, Box(*box)))
         ]
         _erase_rows(db, table, rows)
-
-
-def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:
-    found: set[int] = set()
-    for root in roots:
-        found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
-    return sorted(found)
 
 
 def _contents_leaving(db: sqlite3.Connection, ids: Sequence[int]) -> list[bytes]:

@@ -329,7 +329,8 @@ class Ranking:
 
     def _rank(self, depth: int) -> None:
         """Search for the first time, and count groups in the same search where it finds all of them."""
-        query, everything = self.query, max(depth, _everything(self.query.mode, self.searched))
+        query = self.query  # `fast` finds no more than its candidates
+        everything = max(depth, self.searched if query.mode == "exact" else CANDIDATES)
         if query.newest or (self._counts and query.at_least):
             depth = everything
         found = self._search(depth, query.at_least, query.threads)
@@ -338,13 +339,12 @@ class Ranking:
             self.totals = self.matching.totals(matched)
         self._items, self._is_complete = found.first(self._max_photos), self._is_all(found, depth)
         if query.newest:
-            self._items, self._is_complete = self._by_date(self._items), True
-
-    def _by_date(self, items: RankedItems) -> RankedItems:
-        """Return items with most of the people first, and of these the latest taken first."""
-        newest = {photo: place for place, photo in enumerate(self._catalog.newest_first(items.ids))}
-        dates = [newest.get(photo, len(newest)) for photo in items.ids]
-        return items.take(np.lexsort((np.array(dates), -items.matched)))
+            # of those with most of the people the latest taken first
+            ids = self._items.ids
+            place = {photo: number for number, photo in enumerate(self._catalog.newest_first(ids))}
+            dates = [place.get(photo, len(place)) for photo in ids]
+            order = np.lexsort((np.array(dates), -self._items.matched))
+            self._items, self._is_complete = self._items.take(order), True
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         options = self.matching.options(self._conditions.where(), at_least, threads)
@@ -417,11 +417,6 @@ class Ranking:
             photo = photos.get(photo_id)
             if photo is not None and max(of_photo) < len(photo.faces):
                 yield PhotoHit(photo, score, tuple(self.matching.matches(photo, of_photo, similarities)))
-
-
-def _everything(mode: str, photos: int) -> int:
-    """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
-    return photos if mode == "exact" else CANDIDATES
 
 
 class PersonPhoto(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -106,7 +105,8 @@ class Searches:
         search.query()  # raises for what no search could have
         with recording(self._library._database) as db:
             rows = {who: require_person(db, who) for who in (*search.people, *search.without)}
-            ids = {who: _uid(db, row) for who, row in rows.items()}
+            uids = dict(db.execute("SELECT id, uid FROM people").fetchall())
+            ids = {who: uids[row] for who, row in rows.items()}
             stored = asdict(search) | {
                 "people": [ids[who] for who in search.people],
                 "without": [ids[who] for who in search.without],
@@ -155,19 +155,16 @@ class Searches:
             folder.mkdir(parents=True, exist_ok=True)
             wanted = dict.fromkeys(hit.path for hit in answer.hits if not is_address(hit.path))
             there = {link.readlink(): link for link in sorted(folder.iterdir()) if link.is_symlink()}
-            outdated = [path for path in there if path not in wanted and self._is_ours(path)]
-            for path in outdated:
-                there[path].unlink()
+            for path, link_there in there.items():  # of a photo of ours that is no hit any more
+                is_ours = any(path.is_relative_to(of_library) for of_library in self._library.folders)
+                if path not in wanted and is_ours:
+                    link_there.unlink()
             for path in wanted:
                 if path not in there:
                     link(path, folder)
         except (SetNetError, OSError) as error:
             return [f"the links of {search.name!r} are not up to date: {error}"]
         return []
-
-    def _is_ours(self, path: Path) -> bool:
-        """Return whether a link to a path can be one that we made: it is in a folder of the library."""
-        return any(path.is_relative_to(folder) for folder in self._library.folders)
 
 
 def link(photo: Path, folder: Path) -> None:
@@ -185,7 +182,3 @@ def _search(names: Mapping[str, str], name: str, query: str, link: bytes | None)
     for key in ("people", "without"):
         stored[key] = tuple(names.get(uid, "somebody removed") for uid in stored[key])
     return SavedSearch(name=name, **stored, link_to=None if link is None else os.fsdecode(link))
-
-
-def _uid(db: sqlite3.Connection, person: int) -> str:
-    return str(db.execute("SELECT uid FROM people WHERE id = ?", (person,)).fetchone()[0])

@@ -62,7 +62,8 @@ def dense_sift(grey: Grey) -> Floats:
         share = strength * np.maximum(0, 1 - np.minimum(away, ORIENTATIONS - away))
         sums = cv2.sepFilter2D(share, -1, weights, weights, borderType=cv2.BORDER_REFLECT_101)
         found[..., number] = sums[rows[:, None, :, None], columns[None, :, None, :]]
-    return _normalise(found)
+    found[found.sum(axis=(2, 3, 4)) < 16 * CELL * CELL * _FLAT] = 0
+    return _unit_patches(np.minimum(_unit_patches(found), _LARGEST_SHARE))
 
 
 def mirrored(descriptors: Floats) -> Floats:
@@ -75,12 +76,6 @@ def _places(length: int) -> NDArray[np.int64]:
     """Return the middles of patches along a side, alike from both ends."""
     each_way = (length // 2 - 2 * CELL) // STEP
     return length // 2 + STEP * np.arange(-each_way, each_way + 1)
-
-
-def _normalise(found: Floats) -> Floats:
-    flat = found.sum(axis=(2, 3, 4)) < 16 * CELL * CELL * _FLAT
-    found[flat] = 0
-    return _unit_patches(np.minimum(_unit_patches(found), _LARGEST_SHARE))
 
 
 def _unit_patches(found: Floats) -> Floats:
