@@ -30,7 +30,7 @@ from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.sandbox.process import ran_out_of_memory
 
 if TYPE_CHECKING:
-    from setnet.faces import Face, FaceSettings
+    from setnet.faces import Face, FaceSettings, Photo
     from setnet.library.video_reader import VideoReader
 
 T = TypeVar("T")
@@ -217,22 +217,29 @@ def _read(
     """Decode, detect and describe one file, unless its content is known."""
     if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
         return Message("done", fields | {"is_known": True}, arrays)
-    from setnet.faces import extract_faces, load_descriptor, open_photo
+    from setnet.faces import extract_faces, open_photo
+
+    photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
+    found = photo_message(photo, extract_faces(photo, settings), settings)
+    return replace(found, fields=fields | found.fields, arrays=arrays | found.arrays)
+
+
+def photo_message(photo: Photo, faces: Sequence[Face], settings: FaceSettings) -> Message:
+    """Return what is known of an opened photo; `photo_in` reads it."""
+    from setnet.faces import load_descriptor
     from setnet.library.photos import taken_number
     from setnet.library.pictures import THUMBNAIL_SIDE, jpeg, mean_colour, thumbnail
 
-    photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
-    faces = extract_faces(photo, settings)
     small = thumbnail(photo.pixels, THUMBNAIL_SIDE)
-    arrays["thumbnail"] = as_bytes(jpeg(small))
-    fields |= {
+    fields = {
         "colour": mean_colour(small),
         "taken": taken_number(photo.taken),
         "width": photo.width,
         "height": photo.height,
         "note": photo.note,
     }
-    return Message("done", fields, arrays | faces_to_arrays(faces, load_descriptor(settings.descriptor).dim))
+    arrays = faces_to_arrays(faces, load_descriptor(settings.descriptor).dim)
+    return Message("done", fields, arrays | {"thumbnail": as_bytes(jpeg(small))})
 
 
 def faces_to_arrays(faces: Sequence[Face], dim: int) -> dict[str, NDArray[Any]]:
@@ -250,7 +257,7 @@ def faces_to_arrays(faces: Sequence[Face], dim: int) -> dict[str, NDArray[Any]]:
 _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
 _LARGEST_NORM_ERROR = 1e-3
-YEAR_1, YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 
 
@@ -284,6 +291,26 @@ def jpeg_in(reply: Message, name: str) -> bytes:
     return data
 
 
+def taken_in(reply: Message) -> float | None:
+    """Return when a photo was taken, by the reply of a worker."""
+    return None if reply.fields.get("taken") is None else reply.number("taken", _YEAR_1, _YEAR_10000)
+
+
+def photo_in(reply: Message, found: PhotoResult, dim: int) -> PhotoResult:
+    """Return what was found with the facts and faces of a photo; what no photo has is a `WorkerError`."""
+    faces, descriptors = faces_in(reply, dim)
+    return replace(
+        found,
+        width=reply.integer("width", 1, _LONGEST_SIDE),
+        height=reply.integer("height", 1, _LONGEST_SIDE),
+        note=None if reply.fields.get("note") is None else reply.text("note"),
+        faces=tuple(faces),
+        descriptors=descriptors if faces else None,
+        thumbnail=jpeg_in(reply, "thumbnail"),
+        colour=reply.integer("colour", 0, 0xFFFFFF),
+    )
+
+
 def reason_in(reply: Message) -> str | None:
     """Return why a file could not be read, by the reply of a worker."""
     return None if reply.fields.get("reason") is None else reply.text("reason")
@@ -298,8 +325,7 @@ def facts_in(reply: Message, task: PhotoTask) -> PhotoResult:
         return PhotoResult(task.path, size, mtime_ns, digest, reason=reason)
     if len(digest) != HASH_BYTES or (is_known and digest not in task.known):
         raise invalid_reply("a wrong hash")
-    taken = None if reply.fields.get("taken") is None else reply.number("taken", YEAR_1, YEAR_10000)
-    taken, taken_from = taken_date(task.path, taken, mtime_ns)
+    taken, taken_from = taken_date(task.path, taken_in(reply), mtime_ns)
     return PhotoResult(task.path, size, mtime_ns, digest, is_known, taken=taken, taken_from=taken_from)
 
 
@@ -381,17 +407,7 @@ class PhotoReader:
         found = facts_in(reply, task)
         if found.reason is not None or found.is_known:
             return found
-        faces, descriptors = faces_in(reply, self.dim)
-        return replace(
-            found,
-            width=reply.integer("width", 1, _LONGEST_SIDE),
-            height=reply.integer("height", 1, _LONGEST_SIDE),
-            note=None if reply.fields.get("note") is None else reply.text("note"),
-            faces=tuple(faces),
-            descriptors=descriptors if faces else None,
-            thumbnail=jpeg_in(reply, "thumbnail"),
-            colour=reply.integer("colour", 0, 0xFFFFFF),
-        )
+        return photo_in(reply, found, self.dim)
 
     def describe(
         self, photos: Iterable[LibraryPhoto], should_stop: Callable[[], bool] | None = None

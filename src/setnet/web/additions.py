@@ -153,16 +153,8 @@ async def _find(state: ServerState, sent: SentPhoto, data: bytes) -> PhotoResult
     if suffix is None:
         raise InvalidInputError(f"an image in one of these formats is expected: {', '.join(_SUFFIXES)}")
     seen = await state.pool.find(data, state.dim)
-    return PhotoResult(
-        resolve_path(uploads / f"{seen.content.hex()}.{suffix}"),
-        hash=seen.content,
-        taken=seen.taken or taken_number(sent.taken),
-        width=seen.width,
-        height=seen.height,
-        faces=seen.faces,
-        descriptors=seen.descriptors if seen.faces else None,
-        note=seen.note,
-    )
+    path = resolve_path(uploads / f"{seen.photo.hash.hex()}.{suffix}")
+    return replace(seen.photo, path=path, taken=seen.photo.taken or taken_number(sent.taken))
 
 
 def _store(ready: Sequence[_Ready | str], uploads: Path | None, library: Library) -> list[dict[str, Any]]:

@@ -70,14 +70,14 @@ async def find_faces(
     faces = [
         {"id": state.faces.add(example), **face.to_dict()}
         | people.identify(example.descriptor, face.quality).to_dict()
-        for face, example in zip(seen.faces, seen.examples(), strict=True)
+        for face, example in zip(seen.photo.faces, seen.examples(), strict=True)
     ]
     # A timer and not only the next request: faces expire even if no request follows.
     asyncio.get_running_loop().call_later(state.settings.face_lifetime, state.faces.drop_old)
     return reply(
         {
-            "width": seen.width,
-            "height": seen.height,
+            "width": seen.photo.width,
+            "height": seen.photo.height,
             "faces": faces,
             "expires_in": state.settings.face_lifetime,
             "preview": base64.b64encode(seen.preview).decode() or None,
@@ -149,9 +149,9 @@ async def uploaded_examples(state: ServerState, examples: Examples) -> list[Exam
     for number, text in enumerate(examples.images, 1):
         data = await state.parsing.run(image_bytes, text, number)
         seen = await state.pool.find(data, state.dim)
-        if not seen.faces:
+        if not seen.photo.faces:
             raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
-        areas = [face.box.width * face.box.height for face in seen.faces]
+        areas = [face.box.width * face.box.height for face in seen.photo.faces]
         found.append(seen.examples()[areas.index(max(areas))])
     return found
 

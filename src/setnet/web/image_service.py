@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -83,19 +84,17 @@ def _contents(handle: int) -> bytes:
 
 
 def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
-    from setnet.faces import extract_faces, load_descriptor
-    from setnet.library.photo_reader import faces_to_arrays
-    from setnet.library.photos import taken_number
+    from setnet.faces import extract_faces
+    from setnet.library.photo_reader import photo_message
     from setnet.library.pictures import face_picture, jpeg, thumbnail
 
-    found = extract_faces(photo, settings)[:_MOST_FACES]
-    arrays = faces_to_arrays(found, load_descriptor(settings.descriptor).dim)
-    for number, face in enumerate(found):
-        arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, photo.in_pixels(face.box)))
+    faces = extract_faces(photo, settings)[:_MOST_FACES]
+    found = photo_message(photo, faces, settings)
+    pictures = [face_picture(photo.pixels, photo.in_pixels(face.box)) for face in faces]
+    arrays = {f"picture {number}": as_bytes(picture) for number, picture in enumerate(pictures)}
     if task.fields["preview"]:
         arrays["preview"] = as_bytes(jpeg(thumbnail(photo.pixels, _PREVIEW_SIDE)))
-    facts = {"taken": taken_number(photo.taken), "note": photo.note}
-    return Message("done", facts | {"width": photo.width, "height": photo.height}, arrays)
+    return replace(found, arrays=found.arrays | arrays)
 
 
 def _thumbnail(photo: Photo, task: Message) -> Message:

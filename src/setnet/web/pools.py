@@ -10,12 +10,9 @@ from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from setnet.errors import PhotoError, WorkerError
-from setnet.library import Example, StoredFace
-from setnet.library.photo_reader import YEAR_1, YEAR_10000, faces_in, jpeg_in
+from setnet.library import Example
+from setnet.library.photo_reader import PhotoResult, jpeg_in, photo_in, taken_in
 from setnet.library.photos import content_hash
 from setnet.sandbox import Limits, Message, Service, WorkerPool
 from setnet.sandbox.messages import as_bytes
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LONGEST_SIDE = 1 << 30
 _PICTURE = partial(jpeg_in, name="picture")
 
 
@@ -61,23 +57,19 @@ class BoundedThreads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenImage:
-    """An uploaded image's size and faces, a small JPEG of each, and one of the image, which may be empty."""
+    """What was found in an uploaded image, a small JPEG of each face, and one of it, which may be empty."""
 
-    width: int
-    height: int
-    faces: tuple[StoredFace, ...]
-    descriptors: NDArray[np.float32]
+    photo: PhotoResult
     pictures: tuple[bytes, ...]
     preview: bytes
-    content: bytes
-    taken: float | None = None
-    note: str | None = None
 
     def examples(self) -> list[Example]:
         """Return the faces as examples of people."""
-        rows = zip(self.faces, self.descriptors, self.pictures, strict=True)
+        vectors = [] if self.photo.descriptors is None else self.photo.descriptors
+        rows = zip(self.photo.faces, vectors, self.pictures, strict=True)
         return [
-            Example(vector, None, face.box, picture, content=self.content) for face, vector, picture in rows
+            Example(vector, None, face.box, picture, content=self.photo.hash)
+            for face, vector, picture in rows
         ]
 
 
@@ -163,15 +155,6 @@ def _parse_camera(reply: Message) -> dict[str, str | float]:
 
 
 def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:
-    faces, descriptors = faces_in(reply, dim)
-    return SeenImage(
-        reply.integer("width", 1, _LONGEST_SIDE),
-        reply.integer("height", 1, _LONGEST_SIDE),
-        tuple(faces),
-        descriptors,
-        tuple(jpeg_in(reply, f"picture {number}") for number in range(len(faces))),
-        jpeg_in(reply, "preview") if "preview" in reply.arrays else b"",
-        content,
-        None if reply.fields.get("taken") is None else reply.number("taken", YEAR_1, YEAR_10000),
-        None if reply.fields.get("note") is None else reply.text("note"),
-    )
+    photo = photo_in(reply, PhotoResult(b"", hash=content, taken=taken_in(reply)), dim)
+    pictures = tuple(jpeg_in(reply, f"picture {number}") for number in range(len(photo.faces)))
+    return SeenImage(photo, pictures, jpeg_in(reply, "preview") if "preview" in reply.arrays else b"")
