@@ -236,7 +236,7 @@ def stored(made_once: Path, tmp_path: Path) -> Path:
 def people(tmp_path: Path) -> Iterator[People]:
     """The people of a database, with descriptors of four numbers."""
     database = Database(tmp_path / "library.db")
-    yield People(database, dim=4)
+    yield invented_photos.people_alone(database)
     database.close()
 
 

@@ -116,7 +116,11 @@ def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
                 "VALUES (?, ?, 0, 0, 'ready', 5)",
                 (number, b"%d" % number),
             )
-            db.execute("INSERT INTO faces VALUES (?, 0, 1, 2, 3, 4.5, x'00', 1, '')", (number,))
+            db.execute(
+                "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, landmarks, score, quality) "
+                "VALUES (?, 0, 1, 2, 3, 4.5, x'00', 1, '')",
+                (number,),
+            )
         db.execute("INSERT INTO meta VALUES ('a', 'b')")
     with database.writing() as db:
         db.execute("DELETE FROM photos WHERE id = 1")  # its face goes too

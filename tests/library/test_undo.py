@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from setnet.errors import InvalidInputError
 from setnet.library import Example, People
 from setnet.library.database import Database
 from setnet.library.journal import JOURNAL_TABLES, differing_rows
+from tests.support.invented_photos import people_alone
 from tests.support.soak import examples
 
 NAMES = ("Anna", "Ben", "Cleo", "Dan")
@@ -28,7 +28,6 @@ def _descriptors(photo: str) -> NDArray[np.float32]:
     return FACES[2 * int(photo) - 2 :][:2]
 
 
-LIBRARY = cast(Any, SimpleNamespace(photos=SimpleNamespace(descriptors=_descriptors)))
 FACES = np.eye(6, 4, dtype=np.float32) + 0.1 * np.arange(24, dtype=np.float32).reshape(6, 4)
 STATE = {table: JOURNAL_TABLES[table] for table in ("people", "aliases", "examples", "labels")}
 
@@ -48,8 +47,12 @@ def some_people() -> Iterator[People]:
                 )
                 for face in (0, 1):
                     values = (photo, face, 100.0 * face, 100.0 * face + 80)
-                    db.execute("INSERT INTO faces VALUES (?, ?, ?, 0, ?, 80, x'', 1, '{}')", values)
-        people = People(database, 4, LIBRARY)
+                    db.execute(
+                        "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, landmarks, score, quality) "
+                        "VALUES (?, ?, ?, 0, ?, 80, x'', 1, '{}')",
+                        values,
+                    )
+        people = people_alone(database, _descriptors)
         cast(Any, people)._sure_photos = lambda person: set()  # nothing is searched here
         people.add("Anna", [Example(face, "/elsewhere.jpg", picture=b"JPEG") for face in FACES[:3]])
         people.add("Ben", [Example(face) for face in FACES[3:5]])

@@ -92,12 +92,14 @@ def list_people(call: Call) -> Result:
 @command(app, panel=_SAVED)
 def show(call: Call, name: NameArgument) -> Result:
     """Show who a person is, in how many photos they are, and each example face with its number."""
-    known = call.library.people.details(name)
-    person = known.person
-    photos = count_photos(known.photos, known.sure_photos)
+    saved = call.library.people
+    person, known, found = saved.get(name), saved.examples(name), saved.photos(name, limit=0)
+    photos = count_photos(found.total, found.sure)
     examples = pluralise(person.examples, "example face")
+    counts = {"photos": found.total, "sure_photos": found.sure}
     lines = [f"{person.name}: in {photos}, known by {examples}", f"id: {person.id}", *_known_facts(person)]
-    return Result(known, *lines, _example_rows(known.examples, person.cover))
+    facts = asdict(person) | counts | {"examples": known}
+    return Result(facts, *lines, _example_rows(known, person.cover))
 
 
 def _known_facts(person: Person) -> list[str]:

@@ -23,7 +23,7 @@ from setnet.faces import Box
 from setnet.library.examples import example_faces, mixed_warning
 from setnet.library.linkage import Clusters
 from setnet.library.paths import as_path, display_path
-from setnet.library.people import People, check_name_free
+from setnet.library.people import check_name_free
 from setnet.library.people_edits import (
     Place,
     add_examples,
@@ -406,7 +406,7 @@ class Groups:
         examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
         before = self._library.people.examples(name) if name in self._library.people else []
         is_sure = self._is_sure(name, [*before, *examples])
-        with self._library.people.recording() as db:
+        with recording(self._database) as db:
             check_unchanged(db, group)
             is_new = find_person(db, name) is None
             row, change = name_group(db, group, name, examples, is_sure)
@@ -418,7 +418,7 @@ class Groups:
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
         rejected = self._rejected_faces(name)
         with self._database.reading() as db:
-            return group_to_name(db, self._library.people, group_id, without, rejected)
+            return group_to_name(db, self._library, group_id, without, rejected)
 
     def _rejected_faces(self, name: str) -> frozenset[Place]:
         """Return the faces that were rejected for a person, if there is one of this name."""
@@ -452,10 +452,9 @@ class Groups:
     @own_errors
     def reject(self, group_id: str, name: str) -> Group:
         """Keep that no face of a group is this person's: it is not suggested for them any more."""
-        people = self._library.people
-        with people.recording() as db:
+        with recording(self._database) as db:
             person, group = require_person(db, name), group_at(db, group_id)
-            for example in _examples(db, people, group).values():
+            for example in _examples(db, self._library, group).values():
                 reject_face(db, person, example)
             if _owner(db, group.number) == {person}:
                 db.execute("UPDATE face_groups SET person = NULL WHERE id = ?", (group.number,))
@@ -467,7 +466,7 @@ class Groups:
     def as_person(self, group_id: str) -> QueryPerson:
         """Return a group as a person of a query: all its faces are theirs, whatever they look like."""
         with self._database.reading() as db:
-            group = group_to_name(db, self._library.people, group_id, ())
+            group = group_to_name(db, self._library, group_id, ())
         vectors = np.stack([example.descriptor for example in self._choose_examples(group).values()])
         return QueryPerson(group.group.id, vectors, confirmed=frozenset(group.faces))
 
@@ -493,7 +492,7 @@ class GroupToName:
 
 def group_to_name(
     db: sqlite3.Connection,
-    people: People,
+    library: Library,
     group_id: str,
     without: Collection[Place],
     rejected: Collection[Place] = (),
@@ -503,7 +502,7 @@ def group_to_name(
     Faces that were `rejected` for the person before are left out too, unless all of them were.
     """
     group = group_at(db, group_id)
-    faces = _examples(db, people, group)
+    faces = _examples(db, library, group)
     for place in without:
         if place not in faces:
             raise InvalidInputError(f"{group.id} has no face {place[1]} of photo {place[0]} to leave out")
@@ -560,14 +559,14 @@ def name_group(
     return person, enter_change(db, "name group", summary, {person, *owners})
 
 
-def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Place, Example]:
+def _examples(db: sqlite3.Connection, library: Library, group: Group) -> dict[Place, Example]:
     """Return the faces of a group as examples without pictures."""
     found: dict[Place, Example] = {}
     vectors: dict[str, NDArray[np.float32]] = {}
     for *row, content in db.execute(f"{_MEMBERS} WHERE grp = ? ORDER BY m.id", (group.number,)).fetchall():
         face = _member_face([*row, content])
         if face.photo_id not in vectors:
-            vectors[face.photo_id] = people.descriptors_in(face.photo_id)
+            vectors[face.photo_id] = library.photos.descriptors(face.photo_id)
         vector = vectors[face.photo_id][face.face]
         example = Example(vector, display_path(face.path), face.box, None, "group", content)
         found[face.photo_id, face.face] = example

@@ -166,7 +166,7 @@ class Library:
         """The saved people."""
         from setnet.library.people import People
 
-        return People(self._database, self.dim, self)
+        return People(self)
 
     @cached_property
     def groups(self) -> Groups:

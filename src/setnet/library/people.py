@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,6 @@ from setnet.durable import own_errors, transaction
 from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.faces import Box
 from setnet.heads import Logistic
-from setnet.library.database import Database
 from setnet.library.examples import MAX_EXAMPLES, count_unlike, example_faces, examples_from, mixed_warning
 from setnet.library.face_references import photo_number
 from setnet.library.people_edits import (
@@ -47,7 +45,6 @@ from setnet.library.person import (
     Example,
     Label,
     Person,
-    PersonDetails,
     PersonFaces,
     Tag,
     Who,
@@ -106,18 +103,10 @@ class People:
     number.
     """
 
-    def __init__(self, database: Database, dim: int, library: Library | None = None) -> None:
-        self._database = database
-        self.path = database.path
-        self.dim = dim
-        self._of = library
+    def __init__(self, library: Library) -> None:
+        self._library, self._database = library, library._database
+        self.path = self._database.path
         self._photo_counts: PhotoCounts | None = None
-
-    @property
-    def _library(self) -> Library:
-        if self._of is None:
-            raise InvalidInputError("these people belong to no library with photos")
-        return self._of
 
     def __iter__(self) -> Iterator[Person]:
         with self._database.reading() as db:
@@ -172,8 +161,8 @@ class People:
         if not examples:
             raise InvalidInputError(f"no example face for {name!r}: give at least one photo of them")
         for example in examples:
-            check_descriptor(example.descriptor, self.dim, name)
-        with self.recording() as db:
+            check_descriptor(example.descriptor, self._library.dim, name)
+        with recording(self._database) as db:
             person = find_person(db, name)
             did = "saved {} with" if person is None else "gave {}"
             if person is None:
@@ -240,7 +229,7 @@ class People:
 
         `aliases` are all other names from then on; `cover` is the number of an example, 0 for none chosen.
         """
-        with self.recording() as db:
+        with recording(self._database) as db:
             person = require_person(db, name)
             before = person_name(db, person)
             if new_name is not None:  # before the aliases: the old name may become one
@@ -263,12 +252,12 @@ class People:
         """
         if if_unlike not in IF_UNLIKE:
             raise choice_error("if_unlike", if_unlike, IF_UNLIKE)
-        with self.recording() as db:
+        with recording(self._database) as db:
             person = require_person(db, into)
             rows = list(dict.fromkeys(require_person(db, other) for other in others))
             if person in rows:
                 raise InvalidInputError(f"{person_name(db, person)!r} cannot be merged into itself")
-            if if_unlike == "ask" and self._of is not None:
+            if if_unlike == "ask":
                 self._check_alike(db, person, rows)
             names = ", ".join(person_name(db, row) for row in rows)
             for row in rows:
@@ -296,7 +285,7 @@ class People:
         Examples that a merge brought take all along that came with them. Else the groups and confirmed faces
         go to whom of the two they look like more.
         """
-        with self.recording() as db:
+        with recording(self._database) as db:
             person = require_person(db, name)
             examples = own_examples(db, person, numbers)
             if len(examples) == len(read_examples(db, person)):
@@ -306,8 +295,7 @@ class People:
             made = create_person(db, new)
             if not undo_merge(db, person, numbers, made):
                 move_examples(db, examples, made)
-                if self._of is not None:
-                    share_faces(db, person, made, self.descriptors_in)
+                share_faces(db, person, made, self._library.photos.descriptors)
             refresh_groups(db, is_recorded=True)
             old, named = (person_name(db, row) for row in (person, made))
             summary = f"split {_faces(len(examples))} off {old} as {named}"
@@ -315,7 +303,7 @@ class People:
 
     def move(self, name: Who, numbers: Sequence[int], to: Who) -> Person:
         """Give some examples of a person to another saved person; return that one."""
-        with self.recording() as db:
+        with recording(self._database) as db:
             person, target = require_person(db, name), require_person(db, to)
             if person == target:
                 raise InvalidInputError("both are one person: choose another to move examples to")
@@ -327,7 +315,7 @@ class People:
 
     def remove_examples(self, name: Who, numbers: Sequence[int], *, for_good: bool = False) -> Person:
         """Remove examples of a person; `for_good` without undo, and without a trace in any file."""
-        with self._database.writing() if for_good else self.recording() as db:
+        with self._database.writing() if for_good else recording(self._database) as db:
             person = require_person(db, name)
             examples = own_examples(db, person, numbers)
             summary = f"removed {_faces(len(examples))} of {person_name(db, person)}"
@@ -349,7 +337,7 @@ class People:
         `for_good` deletes them without undo and without a trace in any file. It reaches people of these names
         who were removed before, too: they wait in the journal for an undo.
         """
-        with self._database.writing() if for_good else self.recording() as db:
+        with self._database.writing() if for_good else recording(self._database) as db:
             if for_good:
                 people = {row for name in names for row in self._to_erase(db, name)}
                 erase_people(db, sorted(people))
@@ -402,7 +390,7 @@ class People:
         """
         if picture == b"":
             picture = draw_face_if_there(self._library.photos.get(photo_id), face)
-        with self.recording() as db:
+        with recording(self._database) as db:
             row = require_person(db, person)
             owners = confirm_face(db, row, self._face(db, photo_id, face, picture))
             summary = f"confirmed a face of {person_name(db, row)}"
@@ -414,7 +402,7 @@ class People:
         Returns the person, and a remark when photos that were surely theirs are guesses now.
         """
         before = self._sure_photos(person)
-        with self.recording() as db:
+        with recording(self._database) as db:
             row = require_person(db, person)
             reject_face(db, row, self._face(db, photo_id, face, None))
             summary = f"rejected a face for {person_name(db, row)}"
@@ -435,7 +423,7 @@ class People:
         Searches find the photo as if the match were sure. A tag is no example of the person; at a face it
         counts as a confirmed face.
         """
-        with self.recording() as db:
+        with recording(self._database) as db:
             row = require_person(db, person)
             tag_photo(db, row, photo_id, box)
             return self._enter(db, "tag", f"tagged {person_name(db, row)} in a photo", row)
@@ -443,7 +431,7 @@ class People:
     @own_errors
     def untag(self, person: Who, photo_id: str) -> Person:
         """Take the tag of a person in a photo back."""
-        with self.recording() as db:
+        with recording(self._database) as db:
             row = require_person(db, person)
             untag_photo(db, row, photo_id)
             return self._enter(db, "tag", f"removed the tag of {person_name(db, row)} in a photo", row)
@@ -463,8 +451,8 @@ class People:
         return tuple((content, None if box[0] is None else Box(*box)) for content, *box in rows)
 
     def _sure_photos(self, person: Who) -> set[str]:
-        """Return the photos that surely show a person; none where these people belong to no library."""
-        if self._of is None or not self.get(person).examples:
+        """Return the photos that surely show a person."""
+        if not self.get(person).examples:
             return set()
         return {found.photo.id for found in self.photos(person).photos if found.sure}
 
@@ -495,7 +483,7 @@ class People:
 
         Undoing an undo redoes. A change that a later one builds on is refused: undo that first.
         """
-        with self.recording() as db:
+        with recording(self._database) as db:
             return undo_change(db, change)
 
     def erase_history(self) -> int:
@@ -530,7 +518,7 @@ class People:
             naming = FaceNaming(db, listed("comparing names"))
         if dry_run or not naming.report.named:
             return naming.report
-        descriptors = cache(self.descriptors_in)
+        descriptors = cache(self._library.photos.descriptors)
         people = naming.by_person.values()
         chosen = [said for members in people for said in self._typical(members, descriptors)]
         pictures = {}
@@ -538,7 +526,7 @@ class People:
             if progress is not None:
                 progress("drawing example faces", done, len(chosen))
             pictures[photo_id, face] = draw_face_if_there(self._library.photos.get(photo_id), face)
-        with self.recording() as db:
+        with recording(self._database) as db:
             return name_faces(db, listed("storing names"), pictures, descriptors)
 
     def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
@@ -561,7 +549,7 @@ class People:
         model = self._library.photos.meta("model") or ""
         with self._database.reading() as db, transaction(db, "BEGIN"):
             people = [PersonRecord.of(self, person, descriptors) for person in all_people(db)]
-        return PeopleFile.of(people, model, self.dim) if descriptors else PeopleFile.of(people)
+        return PeopleFile.of(people, model, self._library.dim) if descriptors else PeopleFile.of(people)
 
     @own_errors
     def export(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
@@ -578,14 +566,7 @@ class People:
         """
         from setnet.library.people_exchange import import_file
 
-        model = self._library.photos.meta("model") or ""
-        return import_file(self, file, model, use_descriptors=descriptors)
-
-    @own_errors
-    def details(self, name: Who) -> PersonDetails:
-        """Return a person with their example faces and number of photos."""
-        person, found = self.get(name), self.photos(name, limit=0)
-        return PersonDetails(person, found.total, found.sure, tuple(self.examples(person)))
+        return import_file(self._library, file, use_descriptors=descriptors)
 
     @own_errors
     def photos(self, name: Who, offset: int = 0, limit: int | None = None) -> PersonPhotos:
@@ -622,22 +603,12 @@ class People:
             self._photo_counts = PhotoCounts(self._library)
         return self._photo_counts.latest()
 
-    def descriptors_in(self, photo_id: str) -> NDArray[np.float32]:
-        """Return the descriptors of the faces of a photo in the library of these people."""
-        return self._library.photos.descriptors(photo_id)
-
-    @contextmanager
-    def recording(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection inside one transaction whose changes can be undone (`undo.enter_change`)."""
-        with recording(self._database) as db:
-            yield db
-
     def _enter(self, db: sqlite3.Connection, kind: str, summary: str, *people: int) -> Person:
         change = enter_change(db, kind, summary, people)
         return person_at(db, people[0], change)
 
     def _face(self, db: sqlite3.Connection, photo_id: str, face: int, picture: bytes | None) -> Example:
-        return face_in_photo(db, self.descriptors_in, photo_id, face, picture)
+        return face_in_photo(db, self._library.photos.descriptors, photo_id, face, picture)
 
 
 def _faces(number: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,10 @@ from setnet.library.person import (
     spelling_hints,
 )
 from setnet.library.photos import HASH_BYTES
-from setnet.library.undo import enter_change
+from setnet.library.undo import enter_change, recording
+
+if TYPE_CHECKING:
+    from setnet.library.library import Library
 
 Vector = NDArray[np.float32]
 T = TypeVar("T")
@@ -331,19 +334,18 @@ class PeopleImport:
     change: int | None = None
 
 
-def import_file(
-    people: People, file: str | Path | bytes, model: str, *, use_descriptors: bool
-) -> PeopleImport:
-    """Add the people of a file, given by its path or its bytes, to those of a library made by a `model`."""
+def import_file(library: Library, file: str | Path | bytes, *, use_descriptors: bool) -> PeopleImport:
+    """Add the people of a file, given by its path or its bytes, to those of a library."""
     read = PeopleFile.from_bytes(file if isinstance(file, bytes) else _contents(Path(file)))
-    if use_descriptors and read.dim is not None and (read.model, read.dim) != (model, people.dim):
+    model = library.photos.meta("model") or ""
+    if use_descriptors and read.dim is not None and (read.model, read.dim) != (model, library.dim):
         raise InvalidInputError(
             f"the descriptors of the file were made by {_model_name(read.model)!r}, this library's by "
             f"{_model_name(model)!r}: they do not compare. Import it --without-descriptors: faces are then "
             "found again in the photos of this library"
         )
-    with people.recording() as db:
-        return _Import(db, read, people.descriptors_in, use_descriptors).run()
+    with recording(library._database) as db:
+        return _Import(db, read, library.photos.descriptors, use_descriptors).run()
 
 
 def _contents(path: Path) -> bytes:

@@ -11,7 +11,7 @@ import sqlite3
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
 from types import MappingProxyType
@@ -270,24 +270,6 @@ class Person:
     note: str = ""
     cover: int | None = None
     change: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PersonDetails:
-    """A named person with their example faces, and in how many photos they are, surely or at all."""
-
-    person: Person
-    photos: int
-    sure_photos: int
-    examples: Sequence[Example]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the details as values that JSON can hold; `examples` has each of them."""
-        return asdict(self.person) | {
-            "photos": self.photos,
-            "sure_photos": self.sure_photos,
-            "examples": [example.to_dict() for example in self.examples],
-        }
 
 
 Who = str | Person  # a name, an alias or an id; or the person, whoever else may be called like them

@@ -273,7 +273,7 @@ _PHOTOS = """
         quality TEXT NOT NULL,
         at REAL,
         seen REAL,
-        track BLOB NOT NULL,
+        track BLOB NOT NULL DEFAULT x'',
         PRIMARY KEY (photo, ordinal)
     ) WITHOUT ROWID;
 """

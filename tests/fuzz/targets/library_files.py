@@ -61,7 +61,7 @@ def _use(choices: Choices, root: Path, pictures: Path) -> None:
             lambda: [photo.to_dict() for photo in library.photos.all_photos()],
             lambda: library.status().to_dict(),
             lambda: [asdict(person) for person in library.people],
-            lambda: library.people.details("Ben").to_dict(),
+            lambda: library.people.photos("Ben"),
             lambda: library.photos.get("2").to_dict(),
             library.check,
         ]
