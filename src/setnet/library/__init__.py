@@ -9,6 +9,7 @@ __all__ = [
     "Change",
     "Conditions",
     "DuplicateGroup",
+    "DuplicateOptions",
     "Example",
     "FaceConflict",
     "FaceName",
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from setnet.library.creation import LibraryStatus
     from setnet.library.describe import describe_photos
     from setnet.library.descriptor_files import read_descriptors, write_descriptor_file
-    from setnet.library.duplicates import DuplicateGroup, find_duplicates
+    from setnet.library.duplicates import DuplicateGroup, DuplicateOptions, find_duplicates
     from setnet.library.grouping import GroupingReport
     from setnet.library.groups import Group, GroupFace, Groups, GroupTotals, Suggestion
     from setnet.library.index_run import IndexProgress, IndexReport

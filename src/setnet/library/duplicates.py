@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,23 +245,11 @@ AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's trai
 OnFailure = Callable[[Path, str], None]
 
 
-def find_duplicates(
-    photos: Sequence[str | os.PathLike[str]],
-    *,
-    workers: int | None = None,
-    progress: OnProgress | None = None,
-    on_failure: OnFailure | None = None,
-    limits: Limits | None = None,
-) -> list[DuplicateGroup]:
-    """Return the groups of photos that are copies of one photograph; nothing is written or changed.
+class DuplicateOptions(TypedDict, total=False):
+    """How duplicates are looked for.
 
-    Copies may be resized, cropped, recompressed, recoloured, written on or mirrored. Files with the same
-    bytes are copies too, links to one file are not. The order of the photos does not matter.
-
-    Parameters
+    Attributes
     ----------
-    photos
-        Files of photos, or folders of them.
     workers
         Worker processes, by default one per core; 0 works in this process.
     progress
@@ -271,39 +259,50 @@ def find_duplicates(
     limits
         Time and memory that one photo may take.
     """
+
+    workers: int | None
+    progress: OnProgress
+    on_failure: OnFailure
+    limits: Limits
+
+
+def find_duplicates(
+    photos: Sequence[str | os.PathLike[str]], **options: Unpack[DuplicateOptions]
+) -> list[DuplicateGroup]:
+    """Return the groups of photos, or of photos in folders, that are copies of one photograph.
+
+    Nothing is written or changed. Copies may be resized, cropped, recompressed, recoloured, written on or
+    mirrored. Files with the same bytes are copies too, links to one file are not. The order of the photos
+    does not matter. The options are those of `DuplicateOptions`.
+    """
     scan = FolderScan(sorted({resolve_path(photo) for photo in photos}))
     paths = _files(file.path for file in scan.files())
     for path, reason in scan.unreadable:
-        if on_failure is not None:
-            on_failure(as_path(path), reason)
-    return group_duplicates(paths, workers=workers, progress=progress, on_failure=on_failure, limits=limits)
+        if "on_failure" in options:
+            options["on_failure"](as_path(path), reason)
+    return group_duplicates(paths, **options)
 
 
 def group_duplicates(
     paths: Sequence[bytes],
-    *,
-    known: Mapping[bytes, DescribedPhoto] | None = None,
+    described: dict[bytes, DescribedPhoto] | None = None,
     cache: PhotoCache | None = None,
-    workers: int | None = None,
-    progress: OnProgress | None = None,
-    on_failure: OnFailure | None = None,
-    limits: Limits | None = None,
+    **options: Unpack[DuplicateOptions],
 ) -> list[DuplicateGroup]:
-    """Return the groups among photos, given as sorted absolute paths; the options are `find_duplicates`'.
+    """Return the groups among photos, given as sorted absolute paths.
 
-    Photos that are `known` need not be read again, and the `cache` takes what is computed.
+    Photos that are `described` need not be read again, and the `cache` takes what is computed.
     """
 
     def failed(path: bytes, reason: str) -> None:
-        if on_failure is not None:
-            on_failure(as_path(path), reason)
+        if "on_failure" in options:
+            options["on_failure"](as_path(path), reason)
 
-    say = progress or (lambda stage, done, total: None)
-    cache = cache or PhotoCache()
-    described = dict(known or {})
+    described, cache, workers = described or {}, cache or PhotoCache(), options.get("workers")
+    say = options.get("progress", lambda stage, done, total: None)
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
-    with PhotoPairs(count, failed, limits) as reader:
+    with PhotoPairs(count, failed, options.get("limits")) as reader:
         for done, photo in enumerate(reader.described(unread), 1):
             if photo is not None:
                 described[photo.path] = photo
@@ -376,15 +375,8 @@ def _by_component(pairs: Collection[Pair]) -> list[Pair]:
     return sorted(pairs, key=lambda pair: place[pair[0]])
 
 
-def library_duplicates(
-    library: Library,
-    *,
-    workers: int | None = None,
-    progress: OnProgress | None = None,
-    on_failure: OnFailure | None = None,
-    limits: Limits | None = None,
-) -> list[DuplicateGroup]:
-    """Return the groups of near-duplicates among a library's photos; the options are `find_duplicates`'."""
+def library_duplicates(library: Library, **options: Unpack[DuplicateOptions]) -> list[DuplicateGroup]:
+    """Return the groups of near-duplicates among a library's photos."""
     files = {
         path: file
         for path, file in library.photos.known_files().items()
@@ -393,15 +385,7 @@ def library_duplicates(
     contents = {file.hash for file in files.values() if file.hash is not None}
     cache = PhotoCache.read(library.path / VLADS, contents)
     try:
-        return group_duplicates(
-            sorted(files),
-            known=dict(_known(files, cache)),
-            cache=cache,
-            workers=workers,
-            progress=progress,
-            on_failure=on_failure,
-            limits=limits,
-        )
+        return group_duplicates(sorted(files), dict(_known(files, cache)), cache, **options)
     finally:  # also after Ctrl-C: what was computed is kept
         cache.write(library.path / VLADS)
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from setnet.library.stacks import Moment
 
 if TYPE_CHECKING:
     from setnet.library.descriptor_files import ExportReport
-    from setnet.library.duplicates import DuplicateGroup
+    from setnet.library.duplicates import DuplicateGroup, DuplicateOptions
     from setnet.library.library import Library
     from setnet.library.photo_reader import PhotoResult
     from setnet.library.pictures import Draw
@@ -327,10 +327,10 @@ class Photos(PhotoCatalog):
             return [str(photo) for photo in writer.store(photos)]
 
     @own_errors
-    def duplicates(self, **options: Any) -> list[DuplicateGroup]:
+    def duplicates(self, **options: Unpack[DuplicateOptions]) -> list[DuplicateGroup]:
         """Return the groups of photos that are copies of one photograph; nothing is deleted.
 
-        The options are those of `find_duplicates`. What is computed from photos is kept for the next call.
+        The options are those of `DuplicateOptions`. What is computed from photos is kept for the next call.
         """
         from setnet.library.duplicates import library_duplicates
 
