@@ -42,7 +42,7 @@ def test_a_library_remembers_what_conditions_and_drawings_need(shared: Library, 
     assert left.landmarks.shape == (5, 2)
     assert left.quality["size"] > 40
     assert shared.photos.descriptors(photo.id).shape == (2, 128)
-    made = shared.photos.thumbnail(photo.id, 320, lambda *_: pytest.fail("it was made while indexing"))
+    made = shared.photos.picture(photo, "320", lambda _: pytest.fail("it was made while indexing"))
     with Image.open(io.BytesIO(made)) as small:
         mean = np.asarray(small).mean(axis=(0, 1))
     assert photo.colour is not None

@@ -141,7 +141,7 @@ def test_a_thumbnail_made_while_its_photo_is_forgotten_is_not_kept(library: Libr
         library.forget([photo.path])
         return b"a picture"
 
-    assert library.photos.thumbnail(photo.id, 160, draw) == b"a picture"
+    assert library.photos.picture(photo, "160", draw) == b"a picture"
     assert not anywhere(library.path, b"a picture")
 
 

@@ -14,6 +14,7 @@ import pytest
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library, LibraryPhoto
 from setnet.library.photo_reader import PhotoReader
+from setnet.library.pictures import SPRITE
 from setnet.video.sprite import LARGEST_SPRITE
 from tests.support.clips import Scene, write_clip
 
@@ -89,7 +90,7 @@ def test_a_sprite_is_made_with_the_shot_and_goes_with_it(place: Path, library: L
         raise AssertionError("drawn when it was asked for")
 
     for shot in shots:
-        sprite = library.photos.sprite(shot.id, not_drawn)
+        sprite = library.photos.picture(shot, SPRITE, not_drawn)
         assert 500 < len(sprite) <= LARGEST_SPRITE
         pixels = cv2.imdecode(np.frombuffer(sprite, np.uint8), cv2.IMREAD_COLOR)
         assert pixels is not None

@@ -344,41 +344,31 @@ class Photos(PhotoCatalog):
         return export_descriptors(self._library, Path(file))
 
     @own_errors
-    def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
-        """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import cached_picture, check_side, jpeg, open_picture, thumbnail
+    def thumbnail(self, photo_id: str, side: int = 320) -> bytes:
+        """Return a photo as an upright JPEG that fits a square, made once and then kept."""
+        from setnet.library.pictures import check_side, jpeg, open_picture, thumbnail
 
         check_side(side)
-
-        def drawn(photo: LibraryPhoto) -> bytes:
-            return jpeg(thumbnail(open_picture(photo).pixels, side))
-
-        return cached_picture(self._pictures, self, self.get(photo_id), str(side), draw or drawn)
+        return self.picture(
+            self.get(photo_id), str(side), lambda photo: jpeg(thumbnail(open_picture(photo).pixels, side))
+        )
 
     @own_errors
-    def face_thumbnail(self, photo_id: str, face: int, side: int = 160, draw: Draw | None = None) -> bytes:
-        """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
-        from setnet.library.pictures import cached_picture, check_side, draw_face
+    def face_thumbnail(self, photo_id: str, face: int, side: int = 160) -> bytes:
+        """Return a face of a photo as a square JPEG, made once and then kept."""
+        from setnet.library.pictures import check_side, draw_face
 
         check_side(side)
         photo = self.get(photo_id)
         if not 0 <= face < len(photo.faces):
             raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-        name = f"face{face}-{side}"
-        return cached_picture(self._pictures, self, photo, name, draw or (lambda p: draw_face(p, face, side)))
+        return self.picture(photo, f"face{face}-{side}", lambda photo: draw_face(photo, face, side))
 
-    @own_errors
-    def sprite(self, photo_id: str, draw: Draw | None = None) -> bytes:
-        """Return a few pictures of a shot beside each other as a JPEG, made once (by `draw`), then kept.
+    def picture(self, photo: LibraryPhoto, name: str, draw: Draw) -> bytes:
+        """Return a picture of a photo, made once by `draw` and then kept under a name."""
+        from setnet.library.pictures import cached_picture
 
-        That of a shot just indexed is kept already; a restored library or a full disk have none.
-        """
-        from setnet.library.pictures import SPRITE, cached_picture, draw_sprite
-
-        photo = self.get(photo_id)
-        if photo.start is None:
-            raise InvalidInputError(f"photo {photo_id} is no shot of a video")
-        return cached_picture(self._pictures, self, photo, SPRITE, draw or draw_sprite)
+        return cached_picture(self._pictures, self, photo, name, draw)
 
     @own_errors
     def set_external_id(self, photo_id: str, external_id: str | None) -> LibraryPhoto:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from setnet.faces import Box, Photo
 
+SPRITE = "sprite"  # what pictures of a shot beside each other are called
 THUMBNAIL_SIDE = 320  # of those that are made while indexing
 _FACE_SIDE = 128
 _FACE_MARGIN = 0.35
@@ -148,13 +149,3 @@ def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:
         for file in folder.glob("*/*"):
             if tuple(file.name.split("-")[:2]) not in current:
                 file.unlink(missing_ok=True)
-
-
-SPRITE = "sprite"
-
-
-def draw_sprite(photo: LibraryPhoto) -> bytes:
-    """Return the sprite of a shot, from its video."""
-    from setnet.video.sprite import make_sprite, sprite_times
-
-    return make_sprite(_frames(photo, sprite_times(photo.start or 0.0, photo.stop or 0.0)))

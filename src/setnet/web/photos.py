@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from io import FileIO
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from setnet.library import Library, LibraryPhoto, Person, StoredFace
 from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.library.photos import stack_to_dict
+from setnet.library.pictures import SPRITE
 from setnet.library.stacks import split_stack
 from setnet.video.sprite import sprite_times
 from setnet.web.caches import Timeline as KnownTimeline
@@ -251,11 +253,7 @@ async def get_sprite(photo_id: PhotoId, request: Request, state: State, v: Versi
     """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
     photo = await state.read(lambda library: _require_shot(library, photo_id))
     times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
-
-    def sprite(library: Library) -> bytes:
-        return library.photos.sprite(photo_id, lambda _: _draw(library, photo, state.drawing.sprite, times))
-
-    return await _picture(request, state, photo, "sprite", v, sprite)
+    return await _picture(request, state, photo, SPRITE, v, lambda file: state.drawing.sprite(file, times))
 
 
 @routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
@@ -270,12 +268,9 @@ async def thumbnail(
     _check_size(size, SIZES)
     photo = await state.read(lambda library: _require_photo(library, photo_id))
 
-    def thumbnail(library: Library) -> bytes:
-        return library.photos.thumbnail(
-            photo_id, size, lambda _: _draw(library, photo, state.drawing.thumbnail, size, photo.best)
-        )
-
-    return await _picture(request, state, photo, str(size), v, thumbnail)
+    return await _picture(
+        request, state, photo, str(size), v, lambda file: state.drawing.thumbnail(file, size, photo.best)
+    )
 
 
 @routes.get("/photos/{photo_id}/faces/{face}/picture", response_class=Jpeg)
@@ -294,25 +289,19 @@ async def photo_face_picture(
         raise Problem(404, f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
     found = photo.faces[face]
 
-    def face_picture(library: Library) -> bytes:
-        return library.photos.face_thumbnail(
-            photo_id,
-            face,
-            size,
-            lambda _: _draw(library, photo, state.drawing.face_picture, found.box, size, found.at),
-        )
-
-    return await _picture(request, state, photo, f"face{face}-{size}", v, face_picture)
+    return await _picture(
+        request,
+        state,
+        photo,
+        f"face{face}-{size}",
+        v,
+        lambda file: state.drawing.face_picture(file, found.box, size, found.at),
+    )
 
 
 def _check_size(size: int, sizes: Sequence[int]) -> None:
     if size not in sizes:
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, sizes))} is expected")
-
-
-def _draw(library: Library, photo: LibraryPhoto, draw: Callable[..., bytes], *how: object) -> bytes:
-    with open_inside(library, photo).file as file:
-        return draw(file, *how)
 
 
 async def _picture(
@@ -321,7 +310,7 @@ async def _picture(
     photo: LibraryPhoto,
     name: str,
     version: str | None,
-    make: Callable[[Library], bytes],
+    draw: Callable[[FileIO], bytes],
 ) -> Response:
     """Return a picture of a photo, unless the client has it already."""
     tag = f'"{photo.content}-{name}"'
@@ -329,16 +318,18 @@ async def _picture(
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
 
-    def draw(library: Library) -> bytes:
+    def find(library: Library) -> bytes:
+        def drawn(_: LibraryPhoto) -> bytes:
+            with open_inside(library, photo).file as file:
+                return draw(file)
+
         real_path(library, photo)
         try:
-            return make(library)
+            return library.photos.picture(photo, name, drawn)
         except PhotoError as error:
             raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
-        except InvalidInputError as error:
-            raise Problem(404, str(error)) from None
 
-    return Jpeg(await state.drawing.run(state.with_library, draw), headers=headers)
+    return Jpeg(await state.drawing.run(state.with_library, find), headers=headers)
 
 
 @routes.get("/photos/{photo_id}/camera")
