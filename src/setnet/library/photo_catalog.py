@@ -228,8 +228,10 @@ class PhotoCatalog:
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:
+            if db.in_transaction:  # what may be taken back is not kept
+                return read_counts(db)
             commit = stored_commits(db)
-            if self._counted is None or self._counted[0] != commit or db.in_transaction:
+            if self._counted is None or self._counted[0] != commit:
                 self._counted = commit, read_counts(db)
             return self._counted[1]
 
