@@ -76,7 +76,7 @@ def test_links_follow_a_search_and_nothing_else_is_touched(photos_folder: Path, 
         for name, people in {"a.jpg": [1, 2], "b.jpg": [1], "c.jpg": [2, 1]}.items():
             invented_photos.store_file(library, photos / name, people)
         with library._database.writing() as db:
-            db.execute("INSERT INTO folders VALUES (?, 0, 0)", (bytes(photos),))
+            db.execute("INSERT INTO folders VALUES (?, 0)", (bytes(photos),))
         for number, name in enumerate(("Anna", "Ben"), 1):
             library.people.add(name, [Example(face_of(number))])
         search = library.searches.save(SavedSearch("Us", ("Anna", "Ben"), at_least=2, link_to=str(folder)))
@@ -104,7 +104,7 @@ def test_an_index_run_that_finds_a_change_brings_links_up_to_date(
         for name in ("kept/a.jpg", "gone/b.jpg"):
             invented_photos.store_file(library, photos_folder / name, [1])
         with library._database.writing() as db:
-            db.execute("INSERT INTO folders VALUES (?, 0, 0)", (bytes(photos_folder),))
+            db.execute("INSERT INTO folders VALUES (?, 0)", (bytes(photos_folder),))
         library.people.add("Anna", [Example(face_of(1))])
         folder = tmp_path / "anna"
         library.searches.follow_one(
