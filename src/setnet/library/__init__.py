@@ -76,10 +76,9 @@ if TYPE_CHECKING:
     from setnet.library.people_exchange import PeopleExport, PeopleImport
     from setnet.library.person import Example, Label, Person, Tag
     from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
-    from setnet.library.query import Conditions, PhotoQuery, QueryPerson
+    from setnet.library.query import Conditions, PhotoQuery, QueryPerson, SavedSearch
     from setnet.library.repair import LibraryRepair
     from setnet.library.search import PersonPhotos, Ranking
-    from setnet.library.searches import SavedSearch
     from setnet.library.sheets import contact_sheet, group_sheet
     from setnet.library.undo import Change
 else:

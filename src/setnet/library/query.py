@@ -339,3 +339,50 @@ class PhotoQuery:
             )
         if self.mode not in MODES:
             raise choice_error("mode", self.mode, MODES)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSearch:
+    """A search under a name.
+
+    Attributes
+    ----------
+    people, without
+        Names of saved people, as they are called now; "somebody removed" for who is there no more.
+    after, before, folder, min_faces, max_faces, kind
+        Conditions on the photos, as `Conditions.parse` reads them.
+    link_to
+        A folder that has links to all photos of the search, after each index run too.
+    """
+
+    name: str
+    people: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    at_least: int = 1
+    only: bool = False
+    sure: bool = False
+    min_similarity: float | None = None
+    newest: bool = False
+    after: str | None = None
+    before: str | None = None
+    folder: str | None = None
+    min_faces: int | None = None
+    max_faces: int | None = None
+    kind: str | None = None
+    link_to: str | None = None
+
+    def query(self, k: int = 20) -> PhotoQuery:
+        """Return the query for `Library.search`; what does not fit is an error."""
+        faces = None if self.min_faces is self.max_faces is None else (self.min_faces, self.max_faces)
+        return PhotoQuery(
+            self.people,
+            without=self.without,
+            k=k,
+            at_least=self.at_least,
+            only=self.only,
+            sure=self.sure,
+            min_similarity=self.min_similarity,
+            newest=self.newest,
+            totals=True,
+            conditions=Conditions.parse(self.after, self.before, self.folder, faces, self.kind),
+        )

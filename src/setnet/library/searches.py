@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,58 +20,11 @@ from setnet.errors import InvalidInputError, SetNetError, near_names
 from setnet.library.paths import numbered_places, resolve_path
 from setnet.library.people_edits import delete_row, insert_row, searched_ids
 from setnet.library.person import checked_name, name_key, require_person
-from setnet.library.query import Conditions, PhotoQuery
+from setnet.library.query import SavedSearch
 from setnet.library.undo import Change, enter_change, list_changes, recording
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
-
-
-@dataclass(frozen=True, slots=True)
-class SavedSearch:
-    """A search under a name.
-
-    Attributes
-    ----------
-    people, without
-        Names of saved people, as they are called now; "somebody removed" for who is there no more.
-    after, before, folder, min_faces, max_faces, kind
-        Conditions on the photos, as `Conditions.parse` reads them.
-    link_to
-        A folder that has links to all photos of the search, after each index run too.
-    """
-
-    name: str
-    people: tuple[str, ...]
-    without: tuple[str, ...] = ()
-    at_least: int = 1
-    only: bool = False
-    sure: bool = False
-    min_similarity: float | None = None
-    newest: bool = False
-    after: str | None = None
-    before: str | None = None
-    folder: str | None = None
-    min_faces: int | None = None
-    max_faces: int | None = None
-    kind: str | None = None
-    link_to: str | None = None
-
-    def query(self, k: int = 20) -> PhotoQuery:
-        """Return the query for `Library.search`; what does not fit is an error."""
-        faces = None if self.min_faces is self.max_faces is None else (self.min_faces, self.max_faces)
-        return PhotoQuery(
-            self.people,
-            without=self.without,
-            k=k,
-            at_least=self.at_least,
-            only=self.only,
-            sure=self.sure,
-            min_similarity=self.min_similarity,
-            newest=self.newest,
-            totals=True,
-            conditions=Conditions.parse(self.after, self.before, self.folder, faces, self.kind),
-        )
 
 
 class Searches:
