@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from setnet.errors import LockedError
 from setnet.library import Example, Library
-from setnet.library.grouping import GroupAssignment, KnownLabels, group_faces
+from setnet.library.clustering import group_faces
+from setnet.library.grouping import GroupAssignment, KnownLabels
 from tests.support import invented_photos
 from tests.support.invented_photos import face_of
 

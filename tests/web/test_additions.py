@@ -99,7 +99,7 @@ def test_faces_of_a_photo_kept_elsewhere_are_found_replaced_and_forgotten(
     assert keeping.post(f"{API}/search", json=body).json()["hits"] == []
     with Library.open(tmp_path / "library") as library:
         assert library.index(workers=0).vanished == ()
-        failures: list[bytes] = []
+        failures: list[Path] = []
         library.photos.duplicates(workers=0, on_failure=lambda path, _: failures.append(path))
         assert failures == []
     assert keeping.post(f"{API}/forget/folder", json={"folder": "external://DAM/17"}).json() == {"photos": 1}

@@ -299,7 +299,7 @@ def group_duplicates(
             options["on_failure"](as_path(path), reason)
 
     described, cache, workers = described or {}, cache or PhotoCache(), options.get("workers")
-    say = options.get("progress", lambda stage, done, total: None)
+    say = options.get("progress") or (lambda stage, done, total: None)
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
     with PhotoPairs(count, failed, options.get("limits")) as reader:

@@ -221,7 +221,7 @@ def _read(
 
     photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
     found = photo_message(photo, extract_faces(photo, settings), settings)
-    return replace(found, fields=fields | found.fields, arrays=arrays | found.arrays)
+    return replace(found, fields={**fields, **found.fields}, arrays={**arrays, **found.arrays})
 
 
 def photo_message(photo: Photo, faces: Sequence[Face], settings: FaceSettings) -> Message:

@@ -94,7 +94,7 @@ def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
     arrays = {f"picture {number}": as_bytes(picture) for number, picture in enumerate(pictures)}
     if task.fields["preview"]:
         arrays["preview"] = as_bytes(jpeg(thumbnail(photo.pixels, _PREVIEW_SIDE)))
-    return replace(found, arrays=found.arrays | arrays)
+    return replace(found, arrays={**found.arrays, **arrays})
 
 
 def _thumbnail(photo: Photo, task: Message) -> Message:

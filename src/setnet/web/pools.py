@@ -65,8 +65,9 @@ class SeenImage:
 
     def examples(self) -> list[Example]:
         """Return the faces as examples of people."""
-        vectors = [] if self.photo.descriptors is None else self.photo.descriptors
-        rows = zip(self.photo.faces, vectors, self.pictures, strict=True)
+        if self.photo.descriptors is None:
+            return []
+        rows = zip(self.photo.faces, self.photo.descriptors, self.pictures, strict=True)
         return [
             Example(vector, None, face.box, picture, content=self.photo.hash)
             for face, vector, picture in rows
