@@ -77,7 +77,7 @@ class IndexStore:
         return ["add", dict(zip(names, seeds, strict=True))]
 
     def apply(self, state: State, change: Change) -> State:
-        state = copy.deepcopy(state)
+        state = {"items": dict(state["items"])}
         if change[0] == "add":
             state["items"] |= change[1]
         elif change[0] == "delete":

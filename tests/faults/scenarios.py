@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ __all__ = ["SCENARIOS"]
 DIM = 4
 
 
+@lru_cache(10_000)  # a simulation asks for the same ones at each look
 def elements(seed: int, count: int = 2) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
+    drawn = np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
+    drawn.setflags(write=False)
+    return drawn
 
 
 def make_index(root: Path) -> None:
