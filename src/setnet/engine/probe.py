@@ -18,6 +18,8 @@ from setnet.engine.snapshot import Snapshot
 Floats = NDArray[np.float32]
 READ_ALL = 0.6  # of the products of all elements: from there on scoring everything is faster
 SCATTERED = 2.0  # what a product costs with an element that lies somewhere else
+CLEAR = 0.9  # of a score: an item of which an element surely matches
+ROWS = 4  # of a query: from there on scoring everything takes longer for each of them, too
 LISTED = 0.5  # of an index's items: where fewer are in lists, scoring everything is as fast
 
 
@@ -53,21 +55,44 @@ class ListsRead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """How many lists of each segment are read.
+    """How many lists of each segment are read, and what share of the best that finds.
 
-    ``open_rows`` says, by segment, which rows may be found where not all may.
+    ``open_rows`` says, by segment, which rows may be found where not all may. Of the ``items`` of the index,
+    ``listed`` are in lists.
     """
 
-    probes: dict[int, int]
+    probes: dict[int, tuple[int, float]]
     open_rows: dict[int, NDArray[np.bool_]]
-    read: ListsRead
+    items: int
+    listed: int
 
-    def candidates(self, snapshot: Snapshot, query: Query) -> list[tuple[int, NDArray[np.int64], Floats]]:
-        """Return the segment, rows and estimated scores of what promises most in each segment's lists."""
-        return [
-            (s, *probe_lists(snapshot.segments[s], query, probes, self.open_rows.get(s)))
-            for s, probes in self.probes.items()
-        ]
+    def candidates(
+        self, snapshot: Snapshot, query: Query
+    ) -> tuple[list[tuple[int, NDArray[np.int64], Floats]], list[int], ListsRead]:
+        """Return the segment, rows and estimated scores of what promises most in each segment's lists.
+
+        Where too few of a segment's are clear hits, the others are as good as thousands more, of which the
+        same lists hold a smaller share: then more are read, or its number is returned, as all of it is to
+        be scored.
+        """
+        near, unread, read, lists, expected = [], list[int](), 0, 0, 0.0
+        clear = CLEAR if query.w else float(query.row_least.sum())
+        for s, (probes, recall) in self.probes.items():
+            segment, is_open = snapshot.segments[s], self.open_rows.get(s)
+            found = probe_lists(segment, query, probes, is_open)
+            own = -(-query.k * len(segment) // self.items)
+            if np.count_nonzero(found[1] >= clear) < own:
+                if deeper := _fewest_probes(segment, query, len(DEPTHS) - 1):
+                    probes, recall = deeper
+                    found = probe_lists(segment, query, probes, is_open)
+                else:
+                    unread.append(s)
+                    probes, recall = len(segment.array("list_half_squares")), 1.0
+            if s not in unread:
+                near.append((s, *found))
+            read, lists = read + probes, lists + len(segment.array("list_half_squares"))
+            expected += len(segment) * recall
+        return near, unread, ListsRead(read, lists, expected, self.items, self.listed)
 
 
 def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan | None:
@@ -77,29 +102,36 @@ def plan_probes(snapshot: Snapshot, allowed: Allowed, query: Query) -> ProbePlan
     of one, and, under a condition that leaves a share of the items open, among the Q k / share best of all.
     Which elements of an item no query element matches, lists do not tell at all.
     """
-    listed = [s for s, segment in enumerate(snapshot.segments) if segment.listed]
     items, in_lists = snapshot.listed_items
     if query.only or not query.k or query.recall == 1 or in_lists <= LISTED * items:
         return None
-    probes, open_rows, expected, tried = dict[int, int](), dict[int, NDArray[np.bool_]](), 0.0, 0
-    for s in listed:
-        segment, dead = snapshot.segments[s], snapshot.dead[s]
-        share = 1.0
+    probes, open_rows = dict[int, tuple[int, float]](), dict[int, NDArray[np.bool_]]()
+    for s, segment in enumerate(snapshot.segments):
+        if not segment.listed:
+            continue
+        dead, share = snapshot.dead[s], 1.0
         if allowed is not None or dead is not None:
             mask = np.ones(len(segment), bool) if allowed is None else allowed[s]
             open_rows[s] = mask if dead is None else mask & ~dead
             share = np.count_nonzero(open_rows[s]) / len(segment)
         depth = int(np.searchsorted(DEPTHS, query.k * query.size / max(share, 1e-9)))
-        if depth == len(DEPTHS):
+        effort = _fewest_probes(segment, query, depth) if depth < len(DEPTHS) else None
+        if effort is None:
             return None
-        recalls = segment.array("list_recall")[depth]
-        at = int(np.argmax(recalls >= query.recall))
-        probes[s] = int(PROBES[at])
-        if recalls[at] < query.recall or _products(segment, query, probes[s]) > READ_ALL:
-            return None
-        expected += len(segment) * float(recalls[at])
-        tried += len(segment.array("list_half_squares"))
-    return ProbePlan(probes, open_rows, ListsRead(sum(probes.values()), tried, expected, items, in_lists))
+        probes[s] = effort
+    return ProbePlan(probes, open_rows, items, in_lists)
+
+
+def _fewest_probes(segment: Segment, query: Query, depth: int) -> tuple[int, float] | None:
+    """Return how many lists give the wanted recall at one of `DEPTHS`, and the recall measured for them.
+
+    None where reading so many takes longer than scoring everything.
+    """
+    recalls = segment.array("list_recall")[depth]
+    at = int(np.argmax(recalls >= query.recall))
+    if recalls[at] < query.recall or _products(segment, query, int(PROBES[at])) > READ_ALL:
+        return None
+    return int(PROBES[at]), float(recalls[at])
 
 
 def candidates_for(k: int) -> int:
@@ -112,7 +144,7 @@ def _products(segment: Segment, query: Query, probes: int) -> float:
     rows, elements = len(query.wanted), max(1, int(segment.offsets[-1]))
     lists = len(segment.array("list_half_squares"))
     again = min(1.0, rows * 4 * candidates_for(query.k) / max(1, len(segment)))
-    return min(1.0, probes / lists) + 2 * lists / elements + SCATTERED * again
+    return min(1.0, probes / lists) * min(rows, ROWS) + 2 * lists / elements + SCATTERED * again
 
 
 @dataclass(frozen=True, slots=True)

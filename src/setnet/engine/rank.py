@@ -430,11 +430,7 @@ class Proposed:
         items = items.ranked(k)
         if self.read is None:
             return items, {} if self.how == "exact" else {"how": self.how, "recall": None}
-        # what was measured holds for elements like those of the index, not for a query that nothing matches
-        return items, {
-            "how": str(self.read),
-            "recall": self.read.recall if items.matched.any() else None,
-        }
+        return items, {"how": str(self.read), "recall": self.read.recall}
 
 
 def join(parts: Sequence[Proposed]) -> Proposed:
@@ -525,8 +521,8 @@ def _by_segment(found: Scored) -> Rows:
 
 
 def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) -> Proposed:
-    """Rank what lists hold near the query, what has pairs that surely match, and what is in no list."""
-    near, limit = plan.candidates(snapshot, query), candidates_for(query.k)
+    """Rank what lists hold near the query, what has pairs that surely match, and what was read in no list."""
+    (near, unread, read), limit = plan.candidates(snapshot, query), candidates_for(query.k)
     first = np.empty((0, 3))
     for s, rows, scores in near:
         own = np.stack([scores, np.zeros(len(rows)), snapshot.segments[s].seq[rows]], axis=1)
@@ -551,13 +547,13 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
     scored = score_elements(snapshot, chosen, query)
     passing = scored.passing(query)
     items, place = scored.those(passing), np.concatenate(places)[passing]
-    rest, numbers = snapshot.unlisted
-    if numbers:
+    if numbers := sorted([*unread, *(s for s, one in enumerate(snapshot.segments) if not one.listed)]):
+        rest = snapshot.part(tuple(numbers))
         open_rows = None if allowed is None else [allowed[s] for s in numbers]
         (others,) = _Ranking(rest, open_rows, [query]).best()
         items = joined([items, replace(others, segment=np.array(numbers)[others.segment])])
         place = np.concatenate([place, np.full(len(others), -1)])
-    return Proposed(items, "lists", limit, first[kept], place, plan.read)
+    return Proposed(items, "lists", limit, first[kept], place, read)
 
 
 def _sure_rows(snapshot: Snapshot, query: Query) -> Rows:

@@ -149,15 +149,21 @@ class Snapshot:
         return LaneTable(start, lane_rows, np.concatenate(excluded), in_order)
 
     @cached_property
-    def unlisted(self) -> tuple[Snapshot, list[int]]:
-        """The segments without inverted lists as a snapshot of their own, and their numbers in this one."""
-        numbers = [s for s, segment in enumerate(self.segments) if not segment.listed]
-        part = copy(self)
-        for name in ("elements", "sets", "unlisted"):  # of all segments
-            part.__dict__.pop(name, None)
-        part.segments, part.dead = [self.segments[s] for s in numbers], [self.dead[s] for s in numbers]
-        part._masks = {}
-        return part, numbers
+    def _parts(self) -> dict[tuple[int, ...], Snapshot]:
+        return {}
+
+    def part(self, numbers: tuple[int, ...]) -> Snapshot:
+        """Return some of the segments as a snapshot of their own; the latest are remembered."""
+        if (part := self._parts.get(numbers)) is None:
+            part = copy(self)
+            for name in ("elements", "sets", "_parts"):  # of all segments
+                part.__dict__.pop(name, None)
+            part.segments, part.dead = [self.segments[s] for s in numbers], [self.dead[s] for s in numbers]
+            part._masks = {}
+            if len(self._parts) == REMEMBERED:
+                self._parts.clear()
+            self._parts[numbers] = part
+        return part
 
     @property
     def attribute_names(self) -> set[str]:

@@ -13,6 +13,7 @@ from setnet import SetIndex
 from setnet.engine.probe import probe_lists
 from setnet.engine.query import Query
 from setnet.errors import InvalidInputError
+from setnet.heads import unit
 
 
 @pytest.fixture
@@ -65,6 +66,17 @@ def test_the_recall_wanted_is_the_recall_found(index: SetIndex, world: Any) -> N
         assert shares[-1] > recall - 0.07
         assert all(hits.how != "exact" for hits in found)
     assert shares[0] <= shares[1]
+
+
+@pytest.mark.parametrize("recall", [0.8, 0.95])
+def test_of_elements_like_none_of_the_index_as_much_is_found(index: SetIndex, recall: float) -> None:
+    """Their best items are all alike, and in lists that are far from them."""
+    rng = np.random.default_rng(6)
+    queries = [unit(rng.normal(size=(1, 32))).astype(np.float32) for _ in range(40)]
+    best = [set(index.search(query, k=10).ids) for query in queries]
+    found = [index.search(query, k=10, mode="fast", recall=recall) for query in queries]
+    assert all(hits.recall is not None and hits.recall >= recall for hits in found)
+    assert np.mean([len(b & set(hits.ids)) / 10 for b, hits in zip(best, found, strict=True)]) >= recall
 
 
 def test_where_lists_would_take_longer_everything_is_scored(index: SetIndex, world: Any) -> None:
