@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import storage_errors
+from setnet.engine.columns import RowFilter
 from setnet.engine.lists import SMALLEST_LISTED
 from setnet.engine.manifest import (
     SEGMENTS,
@@ -43,11 +44,10 @@ from setnet.engine.manifest import (
 )
 from setnet.engine.reader import IndexReader
 from setnet.engine.results import Report
-from setnet.engine.scan import Allowed
 from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, write_segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Settings, chosen_head
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.engine.writer import LARGEST, Attributes, check_ids, checked_batch
 from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
@@ -100,7 +100,7 @@ class CollectionSnapshot(Snapshot):
         own = manifest.of_part(part)
         self.segments = [opened(listed) for listed in own]
         self.dead = [listed.dead_rows() for listed in own]
-        self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+        self._filters: dict[str, RowFilter] = {}
 
     @property
     def attribute_names(self) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -59,8 +60,8 @@ class Column:
         except (InvalidInputError, RecursionError) as error:
             raise ValueError(str(error)) from None
 
-    def rows_where(self, conditions: Iterable[Condition]) -> NDArray[np.bool_]:
-        """Return which rows have a value that satisfies all conditions."""
+    def values_where(self, conditions: Iterable[Condition]) -> NDArray[np.bool_]:
+        """Return which values satisfy all conditions."""
         is_met = np.ones(len(self), bool)
         for condition in conditions:
             meets = np.zeros(len(self), bool)
@@ -68,9 +69,7 @@ class Column:
                 for part in self._ranges(condition.operator, value):
                     meets[part] = True
             is_met &= meets
-        found = np.empty(len(self.numbers), bool)
-        backend.kernels.take_mask(is_met, self.numbers, found)
-        return found
+        return is_met
 
     def _ranges(self, operator: str, value: Value) -> list[slice]:
         """Return the numbers of the values that a comparison with one value allows, of that value's kind."""
@@ -102,6 +101,55 @@ class Column:
             else:
                 low = middle + 1
         return low
+
+
+SAMPLED = 512  # rows of a segment that tell how many satisfy conditions
+
+
+class RowFilter:
+    """Which rows of segments satisfy conditions on attributes: looked up for some rows, or once for all.
+
+    A segment is the number of its rows and, for each attribute that has conditions, which of its values
+    satisfy them and the number of each row's.
+    """
+
+    def __init__(
+        self, segments: Sequence[tuple[int, list[tuple[NDArray[np.bool_], NDArray[np.int32]]]]]
+    ) -> None:
+        self._segments = segments
+        self._masks: dict[int, NDArray[np.bool_]] = {}
+
+    def __getitem__(self, s: int) -> NDArray[np.bool_]:
+        """Return which rows of a segment satisfy the conditions."""
+        if (mask := self._masks.get(s)) is None:
+            rows, tables = self._segments[s]
+            mask, meets = np.ones(rows, bool), np.empty(rows, bool)
+            for is_met, numbers in tables:
+                backend.kernels.take_mask(is_met, numbers, meets)
+                mask &= meets
+            self._masks[s] = mask
+        return mask
+
+    def of_rows(self, s: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some rows of a segment satisfy the conditions."""
+        mask = np.ones(len(rows), bool)
+        for is_met, numbers in self._segments[s][1]:
+            mask &= np.append(is_met, False)[numbers[rows]]  # rows without a value have -1
+        return mask
+
+    @cached_property
+    def share(self) -> float:
+        """About how large a share of the rows satisfies the conditions."""
+        total = sum(rows for rows, _ in self._segments)
+        met = 0.0
+        for s, (rows, _) in enumerate(self._segments):
+            sample = np.arange(0, rows, rows // SAMPLED + 1)
+            met += rows * float(self.of_rows(s, sample).mean()) if rows else 0.0
+        return met / max(1, total)
+
+    def part(self, numbers: Sequence[int]) -> RowFilter:
+        """Return the filter of some of the segments."""
+        return RowFilter([self._segments[s] for s in numbers])
 
 
 def _order(value: Value) -> Order:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from setnet.engine.kernels import backend
 from setnet.engine.lists import DEPTHS, PROBES, code_units
 from setnet.engine.query import Query
-from setnet.engine.scan import Allowed
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import Allowed, Snapshot
 
 Floats = NDArray[np.float32]
 READ_ALL = 0.6  # of the products of all elements: from there on scoring everything is faster

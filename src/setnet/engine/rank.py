@@ -18,9 +18,9 @@ from setnet.engine.kernels.reference import greedy_pairs
 from setnet.engine.probe import ListsRead, ProbePlan, candidates_for, plan_probes
 from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
-from setnet.engine.scan import Allowed, Scan, best_first
+from setnet.engine.scan import Scan, best_first
 from setnet.engine.segment import Segment
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.errors import InvalidInputError, StorageError
 
 Rows = list[tuple[int, NDArray[np.int64]]]  # (segment, its rows)
@@ -384,6 +384,7 @@ def rank_given(
     return best.items([ids[i] for i in best.row.tolist()])
 
 
+LATE = 0.2  # of the rows: where more satisfy conditions, few are looked up
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 16  # queries that pass over the vectors together, at most
 BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
@@ -536,7 +537,7 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
     for s, rows, _ in near:
         own = np.flatnonzero(kept[start : start + len(rows)])
         more = sure.get(s, np.empty(0, np.int64))
-        more = more if allowed is None else more[allowed[s][more]]
+        more = more if allowed is None else more[allowed.of_rows(s, more)]
         both = np.union1d(rows[own], more)
         place = np.full(len(both), -1)
         place[np.searchsorted(both, rows[own])] = number[start + own]
@@ -549,7 +550,7 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
     items, place = scored.those(passing), np.concatenate(places)[passing]
     if numbers := sorted([*unread, *(s for s, one in enumerate(snapshot.segments) if not one.listed)]):
         rest = snapshot.part(tuple(numbers))
-        open_rows = None if allowed is None else [allowed[s] for s in numbers]
+        open_rows = None if allowed is None else allowed.part(numbers)
         (others,) = _Ranking(rest, open_rows, [query]).best()
         items = joined([items, replace(others, segment=np.array(numbers)[others.segment])])
         place = np.concatenate([place, np.full(len(others), -1)])
@@ -591,10 +592,13 @@ class _Ranking:
         self._k, self._only = queries[0].k, queries[0].only and not by_sets
         self._least = [-1.0 if by_sets else query.least_score(query.at_least) for query in queries]
         self._tops = [TopK(self._k, low, self._score(i, [])) for i, low in enumerate(self._least)]
-        self._lanes = table.open_lanes(allowed) if allowed is not None else None
+        # where most rows satisfy the conditions, only those that may be hits are looked up
+        self._late = allowed if allowed is not None and allowed.share >= LATE else None
+        early = None if self._late else allowed
+        self._lanes = table.open_lanes(early) if early is not None else None
         self._first = table.lanes_of(_sure_rows(snapshot, queries[0]))
         if len(self._first):
-            self._first = self._first[table.open_lanes(allowed)[self._first]]
+            self._first = self._first[table.open_lanes(early)[self._first]]
 
     def best(self) -> list[Scored]:
         """Return the best of each query."""
@@ -616,7 +620,9 @@ class _Ranking:
         segments, found = self._snapshot.segments, Rows()
         for s, rows in _sure_rows(self._snapshot, self._queries[0]):
             is_open = segments[s].counts[rows] == 0
-            found.append((s, rows[is_open if self._allowed is None else is_open & self._allowed[s][rows]]))
+            found.append(
+                (s, rows[is_open if self._allowed is None else is_open & self._allowed.of_rows(s, rows)])
+            )
         return found
 
     def _score(self, i: int, rows: Rows) -> Scored:
@@ -636,7 +642,7 @@ class _Ranking:
         table, lanes = self._table, self._lanes
         if self._k == 0 or not table.lanes:
             return
-        open_items = table.items if lanes is None else int(np.count_nonzero(lanes))
+        open_items = int(table.items * self._share) if lanes is None else int(np.count_nonzero(lanes))
         if looks_at_all(self._k, table.items, open_items, max(self._least)):
             every = np.flatnonzero(table.open_lanes(None) if lanes is None else lanes)
             for i in range(len(self._queries)):
@@ -648,7 +654,7 @@ class _Ranking:
             some = self._queries[at : at + together]
             if self._by_sets:
                 some = [query.sets for query in some if query.sets is not None]
-            yield Scan(self._snapshot, some, lanes, of_sets=self._by_sets), at
+            yield Scan(self._snapshot, some, lanes, of_sets=self._by_sets, share=self._share), at
 
     def _scored_matched(self, scan: Scan, at: int) -> bool:
         """Close what has elements that cannot match; if little is left, score all of it and tell so."""
@@ -664,18 +670,27 @@ class _Ranking:
             self._offer(at + i, self._first)
             scan.bounds[i, self._first] = -1.0
             # a few more than k at first, since bounds are not scores
-            for found in best_first(scan, i, self._k + self._k // 2 + 64, top.floor):
+            for found in best_first(scan, i, int((self._k + self._k // 2 + 64) / self._share), top.floor):
                 self._offer(at + i, found)
 
     def _floor_among(self, i: int, lanes: NDArray[np.int64], wanted: int) -> float:
         """Return the score with which a hit of query ``i`` is one of the ``wanted`` best of some lanes."""
-        scores = np.sort(self._score(i, [(s, rows) for s, rows, _ in self._table.split(lanes)]).score)
+        scores = np.sort(self._score(i, self._rows(lanes)).score)
         return max(self._least[i], float(scores[-wanted]) if len(scores) >= wanted else 0.0)
 
     def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
         for at in range(0, len(lanes), AT_ONCE):
-            rows = [(s, rows) for s, rows, _ in self._table.split(lanes[at : at + AT_ONCE])]
-            self._tops[i].add(self._score(i, rows))
+            self._tops[i].add(self._score(i, self._rows(lanes[at : at + AT_ONCE])))
+
+    def _rows(self, lanes: NDArray[np.int64]) -> Rows:
+        """Return the rows in some lanes that satisfy the conditions."""
+        found, late = self._table.split(lanes), self._late
+        return found if late is None else [(s, rows[late.of_rows(s, rows)]) for s, rows in found]
+
+    @property
+    def _share(self) -> float:
+        """The share of open lanes that conditions leave when they are looked up."""
+        return 1.0 if self._late is None else self._late.share
 
 
 def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:

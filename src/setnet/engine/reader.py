@@ -16,9 +16,8 @@ from setnet.engine.catalog import Catalog
 from setnet.engine.query import KnownPair
 from setnet.engine.recovery import check_index
 from setnet.engine.results import Report
-from setnet.engine.scan import Allowed
 from setnet.engine.settings import GIVEN, Settings, head_named, spec_of
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import Aggregator, Mean
 

@@ -21,14 +21,11 @@ from setnet.engine.segment import Segment
 from setnet.engine.snapshot import Snapshot
 from setnet.system import usable_cores
 
-Allowed = list[NDArray[np.bool_]] | None
-
-
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 SAMPLED = 16  # one block in so many tells how crowded an index is
 RUNS = 32  # of blocks that the sample consists of
 LEAST_SAMPLE = 1024  # lanes; a smaller index is soon read
-SCATTERED = 1 / 3  # of the blocks: when more are open, reading all in order is faster
+SCATTERED = 0.55  # of the blocks: when more are open, reading all in order is faster
 CROWDED = 1 / 32  # of the lanes: when more pass the bounds of five bits, reading all nine is faster
 
 Bounds = NDArray[np.float32]
@@ -50,7 +47,8 @@ class Scan:
     """Bounds of every open lane's score for several queries; blocks without an open lane are not read.
 
     The lanes are those of the elements, or ``of_sets``. ``lanes`` says which of them conditions leave open,
-    all that hold an item by default. The others are closed: their bounds are below zero.
+    all that hold an item by default. The others are closed: their bounds are below zero. Of what is open, the
+    caller leaves out all but a ``share``.
     """
 
     def __init__(
@@ -60,11 +58,12 @@ class Scan:
         lanes: NDArray[np.bool_] | None = None,
         *,
         of_sets: bool = False,
+        share: float = 1.0,
     ) -> None:
         self.snapshot, self.queries, self._of_sets = snapshot, queries, of_sets
         self.table = snapshot.sets if of_sets else snapshot.elements
         self.bounds = _buffer(len(queries), self.table.lanes)
-        self._is_budget = bool(snapshot.shape.bytes_per_item)
+        self._is_budget, self._share = bool(snapshot.shape.bytes_per_item), share
         self._fine: set[int] = set()  # queries whose bounds are tight already
         self._is_open: NDArray[np.bool_] | None = None  # the lanes that conditions leave open, where they do
         counts = [
@@ -164,7 +163,12 @@ class Scan:
 
     def tighten(self, i: int, lanes: int) -> bool:
         """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        if self._of_sets or self._is_budget or i in self._fine or lanes <= CROWDED * self.table.lanes:
+        if (
+            self._of_sets
+            or self._is_budget
+            or i in self._fine
+            or lanes * self._share <= CROWDED * self.table.lanes
+        ):
             return False
         self._fine.add(i)
         before = self.bounds[i].copy()
@@ -188,9 +192,10 @@ class Scan:
         if self._is_open is not None:
             bounds[~self._is_open[lanes]] = -1.0
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
-        best = np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]
+        looked_at = min(len(lanes) - 1, int(2 * wanted / self._share) + 1)
+        best = np.argpartition(-bounds, looked_at)[:looked_at]
         best = np.sort(lanes[best[bounds[best] >= 0]])  # fewer lanes may be open
-        return bool((bounds >= floor(best, wanted)).mean() > CROWDED)
+        return bool((bounds >= floor(best, wanted)).mean() * self._share > CROWDED)
 
 
 @lru_cache(8)  # arrays as long as the index has blocks

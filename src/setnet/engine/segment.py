@@ -338,12 +338,14 @@ class Segment:
             for i, name in enumerate(self.file.info["columns"])
         }
 
-    def rows_where(self, name: str, conditions: Sequence[Condition]) -> NDArray[np.bool_]:
-        """Return which rows have an attribute that satisfies conditions."""
+    def values_where(
+        self, name: str, conditions: Sequence[Condition]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+        """Return which values of an attribute satisfy conditions, and the number of each row's value."""
         if name not in self.columns:
-            return np.zeros(len(self), bool)
+            return np.zeros(0, bool), np.full(len(self), -1, np.int32)
         with self._readable_columns():
-            return self.columns[name].rows_where(conditions)
+            return self.columns[name].values_where(conditions), self.columns[name].numbers
 
     def attributes_of(self, rows: NDArray[np.int64]) -> list[dict[str, Value]]:
         """Return the attributes of rows, by name."""

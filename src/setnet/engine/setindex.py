@@ -25,9 +25,8 @@ from setnet.engine.rank import best_items, best_of, comparable, ranked_items
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
-from setnet.engine.scan import Allowed
 from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, chosen_head, head_named, whole
-from setnet.engine.snapshot import Snapshot
+from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.engine.writer import Attributes, IndexEditor, Writer
 from setnet.errors import InvalidInputError, StorageError
 from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.budget import LEAST_BYTES
 from setnet.engine.catalog import Catalog, ListedSegment
+from setnet.engine.columns import RowFilter
 from setnet.engine.conditions import conditions_of
 from setnet.engine.files import segment_path
 from setnet.engine.kernels import backend
@@ -24,6 +25,8 @@ from setnet.engine.segment import Segment
 from setnet.engine.segment_file import SegmentFile
 from setnet.engine.settings import Shape
 from setnet.errors import StorageError, UnknownAttributeError, choice_error
+
+Allowed = RowFilter | None  # the rows that conditions on attributes leave open
 
 REMEMBERED = 2  # latest conditions whose lanes are kept: a byte for each lane
 
@@ -40,7 +43,7 @@ class LaneTable:
     lane_rows: list[NDArray[np.int32]]
     excluded: NDArray[np.int64]
     in_order: bool
-    latest: list[tuple[list[NDArray[np.bool_]], NDArray[np.bool_]]] = field(default_factory=list)
+    latest: list[tuple[RowFilter, NDArray[np.bool_]]] = field(default_factory=list)
 
     @property
     def lanes(self) -> int:
@@ -52,14 +55,15 @@ class LaneTable:
         """Number of items that can be found: neither deleted nor empty."""
         return self.lanes - len(self.excluded)
 
-    def open_lanes(self, allowed: list[NDArray[np.bool_]] | None) -> NDArray[np.bool_]:
+    def open_lanes(self, allowed: Allowed) -> NDArray[np.bool_]:
         """Return which lanes hold items that can be found and that the conditions, if any, leave open."""
         for rows_open, found in self.latest:
             if rows_open is allowed:
                 return found
         is_open = np.ones(self.lanes, bool)
-        for start, rows, mask in zip(self.start, self.lane_rows, allowed or [], strict=False):
-            backend.kernels.take_mask(mask, rows, is_open[start : start + len(rows)])
+        for s, (start, rows) in enumerate(zip(self.start, self.lane_rows, strict=False)):
+            if allowed is not None:
+                backend.kernels.take_mask(allowed[s], rows, is_open[start : start + len(rows)])
         is_open[self.excluded] = False
         if allowed is not None:
             self.latest[:] = [(allowed, is_open), *self.latest[: REMEMBERED - 1]]
@@ -70,15 +74,15 @@ class LaneTable:
         found = [np.flatnonzero(np.isin(self.lane_rows[s], some)) + self.start[s] for s, some in rows]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Return (segment, rows, lanes) for global lanes in ascending order."""
+    def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+        """Return (segment, rows) for global lanes in ascending order."""
         cuts = np.searchsorted(lanes, self.start)
         parts = []
         for s, rows in enumerate(self.lane_rows):
             mine = lanes[cuts[s] : cuts[s + 1]]
             if len(mine):
                 here = mine - self.start[s]
-                parts.append((s, here if self.in_order else rows[here].astype(np.int64), mine))
+                parts.append((s, here if self.in_order else rows[here].astype(np.int64)))
         return parts
 
 
@@ -109,7 +113,7 @@ class Snapshot:
                 )
             self.segments.append(segment)
             self.dead.append(catalog.dead_rows(number, items))
-        self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+        self._filters: dict[str, RowFilter] = {}
 
     def ensure_whole(self) -> None:
         """Raise an error when a file was truncated since it was opened."""
@@ -159,7 +163,7 @@ class Snapshot:
             for name in ("elements", "sets", "_parts"):  # of all segments
                 part.__dict__.pop(name, None)
             part.segments, part.dead = [self.segments[s] for s in numbers], [self.dead[s] for s in numbers]
-            part._masks = {}
+            part._filters = {}
             if len(self._parts) == REMEMBERED:
                 self._parts.clear()
             self._parts[numbers] = part
@@ -261,22 +265,22 @@ class Snapshot:
                     found.append((s, rows.astype(np.int64)))
         return found
 
-    def allowed(self, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
-        """Return, per segment, which rows satisfy the conditions; the latest answers are remembered."""
+    def allowed(self, where: Mapping[str, Any]) -> RowFilter:
+        """Return which rows satisfy the conditions; the latest answers are remembered."""
         key = repr(sorted((name, repr(value)) for name, value in where.items()))
-        if key not in self._masks:
-            if len(self._masks) >= 8:
-                self._masks.pop(next(iter(self._masks)), None)  # another thread may have been faster
-            self._masks[key] = self._rows_where(where)
-        return self._masks[key]
+        if key not in self._filters:
+            if len(self._filters) >= 8:
+                self._filters.pop(next(iter(self._filters)), None)  # another thread may have been faster
+            self._filters[key] = self._rows_where(where)
+        return self._filters[key]
 
-    def _rows_where(self, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
-        masks = [np.ones(len(segment), bool) for segment in self.segments]
+    def _rows_where(self, where: Mapping[str, Any]) -> RowFilter:
+        tables: list[list[tuple[NDArray[np.bool_], NDArray[np.int32]]]] = [[] for _ in self.segments]
         for name, given in where.items():
             conditions = conditions_of({name: given})
             if name not in self.attribute_names:
                 names = sorted(self.attribute_names) or ["(no item has any attribute)"]
                 raise UnknownAttributeError(str(choice_error("attribute", name, names)))
-            for mask, segment in zip(masks, self.segments, strict=True):
-                mask &= segment.rows_where(name, conditions)
-        return masks
+            for own, segment in zip(tables, self.segments, strict=True):
+                own.append(segment.values_where(name, conditions))
+        return RowFilter([(len(segment), own) for segment, own in zip(self.segments, tables, strict=True)])

@@ -605,7 +605,9 @@ class IndexEditor:
                 seqs = self._reader.seqs_of(check_ids(ids), ": nothing was deleted")
             else:
                 chosen = [(s, snapshot.alive(s)) for s in range(len(snapshot.segments))]
-                held = [snapshot.segments[s].seq[rows[allowed[s][rows]]] for s, rows in chosen if allowed]
+                held = [
+                    snapshot.segments[s].seq[rows[allowed.of_rows(s, rows)]] for s, rows in chosen if allowed
+                ]
                 seqs = np.concatenate([np.empty(0, np.int64), *held])
             if len(seqs):
                 self.writer.delete(seqs, snapshot)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.engine.columns import columns_of, merged_column
+from setnet.engine.columns import RowFilter, columns_of, merged_column
 from setnet.engine.conditions import Condition
 
 TEXTS = st.text("ab/é\U0010ffff", max_size=4)
@@ -38,7 +38,12 @@ def holds(value: Any, condition: Condition) -> bool:
 @given(ITEMS, st.lists(CONDITIONS, min_size=1, max_size=2))
 def test_conditions_mean_what_python_means(items: list[dict[str, Any]], conditions: list[Condition]) -> None:
     columns = columns_of(items, [str(i) for i in range(len(items))])
-    found = columns["x"].rows_where(conditions).tolist() if "x" in columns else [False] * len(items)
+    none = np.zeros(0, bool), np.full(len(items), -1, np.int32)
+    column = columns.get("x")
+    rows = RowFilter([(len(items), [(column.values_where(conditions), column.numbers) if column else none])])
+    found = rows[0].tolist()
+    assert rows.of_rows(0, np.arange(len(items))).tolist() == found
+    assert rows.share == np.mean(found)
     assert found == ["x" in item and all(holds(item["x"], c) for c in conditions) for item in items]
 
 

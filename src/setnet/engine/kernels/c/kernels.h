@@ -60,6 +60,7 @@ typedef struct {
   int64_t items;              /* rows of one-bit codes without blocks */
   int64_t groups;             /* lines per row (8, 5 and 4 bit), or bytes per item (1 bit) */
                               /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
+  int64_t ahead;              /* rows from each one to that which is fetched meanwhile; 0 where all follow each other */
 } Codes;
 
 typedef struct {

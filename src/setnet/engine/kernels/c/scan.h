@@ -26,6 +26,21 @@ static inline float from_upper(uint16_t upper) {
 
 static inline int64_t row_of(const Codes *c, int64_t block) { return c->row_start ? c->row_start[block] : block; }
 
+/* Codes with the distance from block i's rows to those of the second block after it, unless these follow at once. */
+static inline Codes ahead_of(const Codes *c, const int64_t *blocks, int64_t i, int64_t n) {
+  Codes codes = *c;
+  codes.ahead = i + 2 < n && blocks[i + 2] - blocks[i] > 2 ? row_of(c, blocks[i + 2]) - row_of(c, blocks[i]) : 0;
+  return codes;
+}
+
+/* Bytes from a row of `lines` lines to what is fetched meanwhile. */
+static inline int64_t bytes_ahead(const Codes *c, int64_t lines) { return c->ahead ? c->ahead * lines * LINE : PREFETCH; }
+
+static inline void fetch_norms(const Codes *c, int64_t row) {
+  const uint16_t *norms = norms_of(c, row + c->ahead, 0);
+  __builtin_prefetch(norms), __builtin_prefetch(norms + NORMS * LANES - 1);
+}
+
 /* The end of the rows of p's query. */
 static inline int64_t query_end(const Query *q, int64_t p) {
   while (++p < q->rows && q->owner[p] == q->owner[p - 1]) {

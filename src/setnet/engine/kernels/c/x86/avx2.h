@@ -95,9 +95,10 @@ AVX2 void scan_tiles(const Codes *c, const Query *q, const int64_t *blocks, int6
       const int64_t count = q->rows - p < AT_ONCE ? q->rows - p : AT_ONCE;
       float best[AT_ONCE][TILE * LANES];
       for (int64_t i = 0; i < tile; i++) { /* each call is compiled for its number of rows */
-        if (count == 1) similarities(c, q, blocks[b + i], p, 1, best[0] + i * LANES);
-        if (count == 2) similarities(c, q, blocks[b + i], p, 2, best[0] + i * LANES);
-        if (count == 3) similarities(c, q, blocks[b + i], p, 3, best[0] + i * LANES);
+        const Codes near = ahead_of(c, blocks, b + i, n);
+        if (count == 1) similarities(&near, q, blocks[b + i], p, 1, best[0] + i * LANES);
+        if (count == 2) similarities(&near, q, blocks[b + i], p, 2, best[0] + i * LANES);
+        if (count == 3) similarities(&near, q, blocks[b + i], p, 3, best[0] + i * LANES);
       }
       for (int64_t i = 0; i < count; i++) add_shares(best[i], c, q, p + i, blocks + b, tile, bounds, apart);
     }

@@ -63,11 +63,11 @@ AVX2 void add_halves(const uint8_t *line, int64_t groups, const int8_t *code, in
 }
 
 /* the same for five bits: the products of two lines fit 16 bits, as 31 x 127 x 8 does */
-AVX2 void add_fives(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
+AVX2 void add_fives(const uint8_t *row, int64_t groups, int64_t ahead, const int8_t *code, int64_t stride, int count,
                     __m256i (*sum)[2]) {
   const __m256i low = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16);
   for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, code += PANEL) {
-    for (int k = 0; k < 5; k++) _mm_prefetch((const char *)(row + k * LINE + PREFETCH), _MM_HINT_T0);
+    for (int k = 0; k < 5; k++) _mm_prefetch((const char *)(row + k * LINE + ahead), _MM_HINT_T0);
     for (int half = 0; half < 2; half++) {
       const __m256i all = _mm256_loadu_si256((const __m256i *)(row + half * 32));
       __m256i bits = all;
@@ -110,7 +110,8 @@ AVX2 void row_similarities(const Codes *c, const Query *q, int64_t r, int64_t p,
     sum[i][0] = sum[i][1] = bits == 9 ? _mm256_setzero_si256() : _mm256_set1_epi32(q->start[p + i]);
   if (bits == 8) add_bytes(c, r, code, q->stride, count, sum);
   if (bits == 4) add_halves(row, c->groups, code, q->stride, count, sum);
-  if (bits == 5 || bits == 9) add_fives(row, c->groups, code, q->stride, count, sum);
+  if (bits == 5 || bits == 9) add_fives(row, c->groups, bytes_ahead(c, c->groups), code, q->stride, count, sum);
+  if ((bits == 5 || bits == 9) && c->ahead) fetch_norms(c, r);
   if (bits == 9) {
     const int64_t lines = c->groups / 5 * 4;
     for (int i = 0; i < count; i++)

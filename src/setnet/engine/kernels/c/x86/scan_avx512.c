@@ -71,7 +71,7 @@ AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
 }
 
 /* the same for five bits: fifth bits come to stand above their halves one after another */
-AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
+AVX512 void fives_avx512(const uint8_t *row, int64_t groups, int64_t ahead, const int8_t *code, int64_t stride, int count,
                          __m512i *sum) {
   const __m512i low = _mm512_set1_epi8(15), fifth = _mm512_set1_epi8(16);
   __m512i odd[ROWS];
@@ -79,10 +79,10 @@ AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
   for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, code += PANEL) {
     const __m512i all = _mm512_loadu_si512(row);
     __m512i bits = all;
-    _mm_prefetch((const char *)(row + PREFETCH), _MM_HINT_T0);
+    _mm_prefetch((const char *)(row + ahead), _MM_HINT_T0);
     for (int k = 0; k < 4; k++) {
       const __m512i x = _mm512_loadu_si512(row + (1 + k) * LINE);
-      _mm_prefetch((const char *)(row + (1 + k) * LINE + PREFETCH), _MM_HINT_T0);
+      _mm_prefetch((const char *)(row + (1 + k) * LINE + ahead), _MM_HINT_T0);
       if (k == 2) bits = _mm512_slli_epi32(all, 4);
       /* 0xea: the third, and what the first two have in common */
       const __m512i a = _mm512_ternarylogic_epi32(bits, fifth, _mm512_and_si512(x, low), 0xea);
@@ -100,18 +100,18 @@ AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
 }
 
 /* the same for the upper eight of nine bits, put together into bytes: half the products of both parts */
-AVX512 void eights_avx512(const uint8_t *row, const uint8_t *fine, int64_t groups, const int8_t *code, int64_t stride,
-                          int count, __m512i *sum) {
+AVX512 void eights_avx512(const uint8_t *row, const uint8_t *fine, int64_t groups, int64_t ahead, int64_t fine_ahead,
+                          const int8_t *code, int64_t stride, int count, __m512i *sum) {
   const __m512i fifth = _mm512_set1_epi8((char)128), four = _mm512_set1_epi8(120), three = _mm512_set1_epi8(7);
   __m512i odd[ROWS];
   for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, fine += 4 * LINE, code += PANEL) {
     const __m512i bits = _mm512_loadu_si512(row);
-    _mm_prefetch((const char *)(row + PREFETCH), _MM_HINT_T0);
+    _mm_prefetch((const char *)(row + ahead), _MM_HINT_T0);
     for (int k = 0; k < 4; k++) {
       const __m512i x = _mm512_loadu_si512(row + (1 + k) * LINE), y = _mm512_loadu_si512(fine + k * LINE);
-      _mm_prefetch((const char *)(row + (1 + k) * LINE + PREFETCH), _MM_HINT_T0);
-      _mm_prefetch((const char *)(fine + k * LINE + PREFETCH), _MM_HINT_T0);
+      _mm_prefetch((const char *)(row + (1 + k) * LINE + ahead), _MM_HINT_T0);
+      _mm_prefetch((const char *)(fine + k * LINE + fine_ahead), _MM_HINT_T0);
       const int up = (k < 2 ? 3 : 11) - 2 * k; /* from where the fifth bit of the first four dimensions is to the top */
       __m512i a = _mm512_and_si512(_mm512_srli_epi16(y, 1), three);
       __m512i b = _mm512_and_si512(_mm512_srli_epi16(y, 5), three);
@@ -137,13 +137,18 @@ AVX512 __m512 upper_halves512(const uint16_t *stored) {
 AVX512 void similarities512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, int bits, __m512 *s) {
   const uint8_t *row = c->codes + r * c->groups * LINE;
   const int8_t *code = q->codes + p * q->stride;
+  const int is_exact = bits == 8 || bits == 4;
   __m512i sum[ROWS];
   for (int i = 0; i < count; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
   if (bits == 8) bytes_avx512(row, c->groups, code, q->stride, count, sum);
   if (bits == 4) nibbles_avx512(row, c->groups, code, q->stride, count, sum);
-  if (bits == 5) fives_avx512(row, c->groups, code, q->stride, count, sum);
-  if (bits == 9) eights_avx512(row, c->fine + r * (c->groups / 5 * 4) * LINE, c->groups, code, q->stride, count, sum);
-  const int is_exact = bits == 8 || bits == 4;
+  if (bits == 5) fives_avx512(row, c->groups, bytes_ahead(c, c->groups), code, q->stride, count, sum);
+  if (bits == 9) {
+    const int64_t lines = c->groups / 5 * 4;
+    eights_avx512(row, c->fine + r * lines * LINE, c->groups, bytes_ahead(c, c->groups), bytes_ahead(c, lines), code,
+                  q->stride, count, sum);
+  }
+  if (!is_exact && c->ahead) fetch_norms(c, r);
   const __m512 scale = is_exact ? _mm512_loadu_ps(scales_of(c, r)) : upper_halves512(norms_of(c, r, SCALE));
   __m512 residual, norm;
   if (!is_exact) {
@@ -208,12 +213,13 @@ AVX512_ENTRY SCAN(least5_avx512) {
 AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds, int64_t apart,
                         int bits) {
   for (int64_t i = 0; i < n; i++) {
+    const Codes near = ahead_of(c, blocks, i, n);
     int64_t p = 0;
-    for (; p + ROWS <= q->rows; p += ROWS) block_avx512(c, q, blocks[i], p, ROWS, bits, bounds, apart);
-    for (; p + 4 <= q->rows; p += 4) block_avx512(c, q, blocks[i], p, 4, bits, bounds, apart);
-    if (q->rows - p == 3) block_avx512(c, q, blocks[i], p, 3, bits, bounds, apart);
-    if (q->rows - p == 2) block_avx512(c, q, blocks[i], p, 2, bits, bounds, apart);
-    if (q->rows - p == 1) block_avx512(c, q, blocks[i], p, 1, bits, bounds, apart);
+    for (; p + ROWS <= q->rows; p += ROWS) block_avx512(&near, q, blocks[i], p, ROWS, bits, bounds, apart);
+    for (; p + 4 <= q->rows; p += 4) block_avx512(&near, q, blocks[i], p, 4, bits, bounds, apart);
+    if (q->rows - p == 3) block_avx512(&near, q, blocks[i], p, 3, bits, bounds, apart);
+    if (q->rows - p == 2) block_avx512(&near, q, blocks[i], p, 2, bits, bounds, apart);
+    if (q->rows - p == 1) block_avx512(&near, q, blocks[i], p, 1, bits, bounds, apart);
   }
 }
 
