@@ -216,7 +216,10 @@ class Bench:
                 },
                 read8,
             )
-            lifted = [Query.of(unit(q @ self.lift), 1024, self.index.set_logistic) for q in described]
+            lifted = [
+                Query.of(unit(q @ self.lift), 1024, self.index._reader.settings.set_logistic)
+                for q in described
+            ]
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
@@ -333,7 +336,7 @@ class Bench:
                     self.book.add(row)
 
     def _set_query(self, query: Floats) -> Query:
-        return Query.of(unit(query), worlds.DIM, self.index.set_logistic)
+        return Query.of(unit(query), worlds.DIM, self.index._reader.settings.set_logistic)
 
     def _coded_index(self, bits: int) -> Any:
         world = worlds.make(self.folder, self.items, set_bits=bits)

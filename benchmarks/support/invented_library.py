@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def fill(path: Path, batches: Iterable[Sequence[Vectors]], *, head: str | None =
     if head is not None:
         with Library.open(path) as library:
             dim = library.dim
-        SetIndex.destroy(path / "index")
+        shutil.rmtree(path / "index")
         SetIndex.create(path / "index", dim, head=head).close()
     with Library.open(path) as library, library._writing() as index:
         writer = PhotoWriter(library._database, index)

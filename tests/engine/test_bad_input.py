@@ -21,7 +21,7 @@ def index(tmp_path: Path) -> Iterator[SetIndex]:
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["a", "b"], TWO, [1, 1], attributes=[{"year": 1}, {"year": 2}])
         yield index
-        assert sorted(item.id for item in index.items()) == ["a", "b"]
+        assert sorted(item.id for item in index) == ["a", "b"]
         assert index.check().ok
 
 

@@ -89,7 +89,7 @@ def test_a_later_item_replaces_one_of_its_id_also_across_numbers_of_parts(tmp_pa
         ["a"], np.eye(3)[2:], [1], part=(3, 4)
     )  # of four parts, the first and third are of one half
     with SetIndex.open(tmp_path / "made") as index:
-        assert sorted(item.id for item in index.items()) == ["a", "b", "c"]
+        assert sorted(item.id for item in index) == ["a", "b", "c"]
         assert index.search(np.eye(3)[:1], at_least=1).ids == []
         with pytest.raises(InvalidInputError, match="'d'"):
             collection.delete(["a", "d"])
@@ -161,9 +161,7 @@ def test_writers_of_several_processes_lose_nothing(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     with SetIndex.open(address) as index:
-        assert sorted(item.id for item in index.items()) == [
-            f"{who} {i}" for who in range(3) for i in range(8)
-        ]
+        assert sorted(item.id for item in index) == [f"{who} {i}" for who in range(3) for i in range(8)]
         assert len(index.search(np.eye(3)[:1], 100)) == 24
 
 

@@ -25,7 +25,7 @@ def index(tmp_path: Path) -> Iterator[SetIndex]:
 
 
 def test_every_result_survives_json(index: SetIndex) -> None:
-    stats, report, item = index.stats(), index.check(), next(index.items())
+    stats, report, item = index.stats(), index.check(), next(iter(index))
     for result in (index.search(ROWS[:2])[0].to_dict(), stats.to_dict(), asdict(report), asdict(item)):
         assert json.loads(json.dumps(result)) == result
     assert stats.to_dict()["bytes"] == stats.bytes

@@ -112,7 +112,7 @@ class IndexStore:
         stored = index.contents()
         rows = np.split(stored.elements, np.cumsum(stored.counts)[:-1]) if len(stored.ids) else []
         vectors = {i: own.tobytes() for i, own in zip(stored.ids, rows, strict=True)}
-        return {i.id: (vectors.pop(i.id), dict(i.attributes)) for i in index.items()}
+        return {i.id: (vectors.pop(i.id), dict(i.attributes)) for i in index}
 
 
 class LibraryStore:

@@ -42,10 +42,10 @@ def index_contents(root: Path) -> dict[str, Any]:
         assert index.check().problems == []
         held = {
             item.id: (index.elements(item.id).tobytes(), tuple(sorted(item.attributes.items())))
-            for item in index.items()
+            for item in index
         }
         index.compact()
-        assert {item.id for item in index.items()} == set(held)
+        assert {item.id for item in index} == set(held)
     aside = root / "index" / "quarantine"
     assert not aside.exists() or not os.listdir(aside), "deleted means gone"
     return held
@@ -105,7 +105,7 @@ def back_up(root: Path) -> None:
 def backup_contents(root: Path) -> list[str]:
     with SetIndex.open(root / "backup", read_only=True) as index:
         assert index.check().problems == []
-        return [item.id for item in index.items()]
+        return [item.id for item in index]
 
 
 SCENARIOS: dict[str, Scenario] = {

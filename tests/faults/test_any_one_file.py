@@ -75,7 +75,7 @@ def held_by_index(index: SetIndex) -> dict[str, Any]:
     stored = index.contents()
     rows = np.split(stored.elements, np.cumsum(stored.counts)[:-1]) if len(stored.ids) else []
     vectors = {name: own.tobytes() for name, own in zip(stored.ids, rows, strict=True)}
-    return {item.id: (vectors[item.id], dict(item.attributes)) for item in index.items()}
+    return {item.id: (vectors[item.id], dict(item.attributes)) for item in index}
 
 
 def damage(file: Path, how: str, chance: random.Random) -> int:

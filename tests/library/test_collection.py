@@ -46,7 +46,7 @@ def run(place: Path, photos: Path, part: Share = (1, 1), **options: Any) -> Inde
 
 def names(place: Path) -> list[str]:
     with SetIndex.open(place) as index:
-        return sorted(Path(item.id).name for item in index.items())
+        return sorted(Path(item.id).name for item in index)
 
 
 def assert_same(library: Library, other: Library) -> None:

@@ -53,13 +53,13 @@ def test_what_has_changed_since_is_taken_out(
     wanted = {photo: facts for photo, facts in merged.items() if facts is not None}
     with open_new_index(tmp_path, SETTINGS, 128) as index:
         assert keep_current(index, wanted) == left
-        assert {int(item.id) for item in index.items()} == left
+        assert {int(item.id) for item in index} == left
 
 
 def test_an_index_of_other_settings_is_begun_again(tmp_path: Path) -> None:
     filled(tmp_path)
     with open_new_index(tmp_path, FaceSettings(min_face=60), 128) as index:
-        assert not list(index.items())
+        assert not list(index)
     assert len(list((tmp_path / "reembedded").iterdir())) == 1
 
 
@@ -68,7 +68,7 @@ def test_one_that_was_not_finished_being_made_is_begun_again(tmp_path: Path) -> 
     (catalog,) = (tmp_path / "reembedded").rglob("catalog.sqlite")
     catalog.unlink()
     with open_new_index(tmp_path, SETTINGS, 128) as index:
-        assert not list(index.items())
+        assert not list(index)
 
 
 @pytest.fixture

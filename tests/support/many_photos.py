@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def make_library(place: Path, photos: int = PHOTOS) -> Path:
     with Library.open(place / "library") as library:
         dim = library.dim
         remember_folders(library._database, [bytes(folder)])
-    SetIndex.destroy(place / "library" / "index")
+    shutil.rmtree(place / "library" / "index")
     SetIndex.create(place / "library" / "index", dim, head="mean").close()  # a trained head takes long
     somebody = np.zeros((1, dim), np.float32)
     somebody[0, 0] = 1.0

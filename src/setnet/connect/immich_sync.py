@@ -210,7 +210,7 @@ class PhotoState:
 
 def stored_photos(index: SetIndex) -> dict[str, PhotoState]:
     """Return what the attributes of an index say of its photos."""
-    stored: dict[str, Mapping[str, Any]] = {item.id: item.attributes for item in index.items()}
+    stored: dict[str, Mapping[str, Any]] = {item.id: item.attributes for item in index}
     return {name: PhotoState(**facts) for name, facts in stored.items()}
 
 

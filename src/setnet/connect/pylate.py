@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ class PyLateIndex:
         self.sets: SetIndex | None = None
         if self.path.exists() and any(self.path.iterdir()):
             if override:
-                SetIndex.destroy(self.path)
+                SetIndex.open(self.path).close()  # refuses a folder that is none
+                shutil.rmtree(self.path)
             else:
                 self.sets = SetIndex.open(self.path)
 

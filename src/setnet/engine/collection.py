@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Unpack, cast
 from uuid import uuid4
 
 import numpy as np
@@ -46,11 +46,11 @@ from setnet.engine.reader import IndexReader
 from setnet.engine.results import Report
 from setnet.engine.segment import Part, Segment, Texts, joined_texts, ragged, write_segment
 from setnet.engine.segment_file import SegmentFile
-from setnet.engine.settings import Settings, chosen_head
+from setnet.engine.settings import IndexOptions, Settings
 from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.engine.writer import LARGEST, Attributes, check_ids, checked_batch
 from setnet.errors import InvalidInputError, StorageError
-from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
+from setnet.heads import Aggregator
 
 KEPT = 100  # older manifests, and what only they name, that stay for readers
 ABANDONED = 24 * 3600.0  # seconds after which a file that no manifest names is nobody's
@@ -279,23 +279,14 @@ class Collection:
         dim: int,
         *,
         about: Mapping[str, Any] | None = None,
-        precision: str = "float32",
-        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
-        head: Aggregator | str | None = None,
-        set_dim: int | None = None,
-        set_bits: int = 32,
-        set_logistic: tuple[float, float] | Logistic | None = None,
-        bytes_per_item: int | None = None,
+        **options: Unpack[IndexOptions],
     ) -> Collection:
         """Make a collection; the parameters are those of `SetIndex.create`.
 
         ``about`` is stored with it: what a writer must agree with. Where there is such a collection already,
         maybe made by another process at the same time, that one is opened.
         """
-        made = chosen_head(head, dim, set_dim, set_bits, bytes_per_item)
-        settings = Settings.new(
-            dim, precision, logistic, made, set_dim, set_bits, set_logistic, bytes_per_item
-        )
+        settings, made = Settings.new(dim, **options)
         first = Manifest(1, settings, about or {})
         files = folder_at(address)
         with storage_errors(Path(address), "cannot create a collection: "):

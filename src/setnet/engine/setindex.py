@@ -25,11 +25,11 @@ from setnet.engine.rank import best_items, best_of, comparable, ranked_items
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
-from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, chosen_head, head_named, whole
+from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, head_named, whole
 from setnet.engine.snapshot import Allowed, Snapshot
-from setnet.engine.writer import Attributes, IndexEditor, Writer
-from setnet.errors import InvalidInputError, StorageError
-from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
+from setnet.engine.writer import Attributes, Writer
+from setnet.errors import InvalidInputError
+from setnet.heads import Aggregator, Logistic
 
 
 def stats_of(reader: IndexReader) -> Stats:
@@ -76,32 +76,14 @@ class SetIndex:
         self.path, self.read_only = Path(path), read_only
         self._address = os.fspath(path) if is_collection(path) else os.path.abspath(path)
         self._remove: Callable[[], object] | None = None  # of an index in memory
-        writer = None if read_only else Writer(self.path)
-        try:
-            reader = CollectionReader if is_collection(path) else IndexReader
-            self._reader: IndexReader = reader(path, head)
-        except BaseException:
-            if writer:
-                writer.close()
-            raise
-        self._editor = IndexEditor(self._reader, writer) if writer else None
+        self._writer = None if read_only else Writer(self.path, head)
+        reader = CollectionReader if is_collection(path) else IndexReader
+        self._reader: IndexReader = self._writer.reader if self._writer else reader(path, head)
 
     # -- life ----------------------------------------------------------------------------------------
 
     @classmethod
-    def create(
-        cls,
-        path: str | Path,
-        dim: int,
-        *,
-        precision: str = "float32",
-        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
-        head: Aggregator | str | None = None,
-        set_dim: int | None = None,
-        set_bits: int = 32,
-        set_logistic: tuple[float, float] | Logistic | None = None,
-        bytes_per_item: int | None = None,
-    ) -> SetIndex:
+    def create(cls, path: str | Path, dim: int, **options: Unpack[IndexOptions]) -> SetIndex:
         """Make a new, empty index in the folder ``path`` and open it for writing.
 
         Parameters
@@ -128,10 +110,7 @@ class SetIndex:
             and set vectors are kept only if ``head`` or ``set_dim`` asks for them.
         """
         root = Path(path)
-        made = chosen_head(head, dim, set_dim, set_bits, bytes_per_item)
-        settings = Settings.new(
-            dim, precision, logistic, made, set_dim, set_bits, set_logistic, bytes_per_item
-        )
+        settings, made = Settings.new(dim, **options)
         with storage_errors(root, "cannot create an index: "):
             create_files(root, settings.meta())
             return cls(root, read_only=False, head=made)
@@ -204,13 +183,6 @@ class SetIndex:
         return index
 
     @staticmethod
-    def destroy(path: str | Path) -> None:
-        """Delete an index and all its files; refuses a folder that is none."""
-        with storage_errors(Path(path)):
-            SetIndex.open(path).close()
-            shutil.rmtree(path)
-
-    @staticmethod
     def repair(path: str | Path, revive: bool = False) -> RepairReport:
         """Rebuild a damaged index in place from its segments, and report what could not be saved.
 
@@ -225,29 +197,15 @@ class SetIndex:
         """Copy the index, as of the latest commit, into another folder while it is searched and written.
 
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is an
-        index: open it where it is, or bring it back with `restore`.
+        index: open it where it is, or back it up to another place.
         """
         with storage_errors(Path(to), "cannot back up: "), self._reader.consistent() as (catalog, snapshot):
             return back_up(catalog, snapshot, Path(to))
 
-    @staticmethod
-    def restore(backup: str | Path, path: str | Path) -> BackupReport:
-        """Copy a backup to the folder ``path``, which is new or empty, and verify the copy."""
-        root = Path(path)
-        if root.exists() and any(root.iterdir()):
-            raise InvalidInputError(f"{root} is not empty: restore into a new folder, then rename it")
-        with SetIndex.open(backup, read_only=True) as index:
-            done = index.backup(root)
-        with SetIndex.open(root, read_only=True) as index:
-            report = index.check()
-        if not report.ok:
-            raise StorageError(f"the backup {backup} is damaged: {report.problems[0]}")
-        return done
-
     @own_errors
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""
-        (self._editor or self._reader).close()
+        (self._writer or self._reader).close()
         if self._remove:
             self._remove()
 
@@ -274,16 +232,6 @@ class SetIndex:
     def logistic(self) -> Logistic:
         """(w, b) of the score of a pair of elements."""
         return self._reader.settings.logistic
-
-    @property
-    def set_logistic(self) -> Logistic:
-        """(w, b) of the score of a set vector."""
-        return self._reader.settings.set_logistic
-
-    @property
-    def head(self) -> Aggregator | None:
-        """The aggregator behind the set vectors; None when there are none or the caller makes them."""
-        return self._reader.head
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -366,11 +314,11 @@ class SetIndex:
         """
         self._writable().compact(lists)
 
-    def _writable(self) -> IndexEditor:
-        if self._editor is None:
+    def _writable(self) -> Writer:
+        if self._writer is None:
             self._reader.ensure_open()
             raise InvalidInputError(f"{self.path} is open read-only: {self._reader.how_to_write}")
-        return self._editor
+        return self._writer
 
     # -- searching -----------------------------------------------------------------------------------
 
@@ -459,9 +407,6 @@ class SetIndex:
         raise InvalidInputError(f"id {item!r} is not in the index")
 
     def __iter__(self) -> Iterator[Item]:
-        return self.items()
-
-    def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
         with storage_errors(self.path):
             yield from self._reader.snapshot().items()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError, choice_error
-from setnet.heads import Aggregator, Logistic, Mean, codec
+from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic, Mean, codec
 from setnet.heads.logistic import SET_LOGISTIC
 
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
@@ -123,29 +123,39 @@ class Settings:
     def new(
         cls,
         dim: int,
-        precision: str,
-        logistic: tuple[float, float] | Logistic,
-        head: Aggregator | None,
-        set_dim: int | None,
-        set_bits: int,
-        set_logistic: tuple[float, float] | Logistic | None,
+        *,
+        precision: str = "float32",
+        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
+        head: Aggregator | str | None = None,
+        set_dim: int | None = None,
+        set_bits: int = 32,
+        set_logistic: tuple[float, float] | Logistic | None = None,
         bytes_per_item: int | None = None,
-    ) -> Settings:
-        """Return checked settings; `setnet.engine.SetIndex.create` says what each means."""
-        sets = spec_of(head) if head else None
-        if head is None and set_dim is not None:
+    ) -> tuple[Settings, Aggregator | None]:
+        """Return checked settings and what makes the set vectors: None when nobody does or the caller will.
+
+        `setnet.engine.SetIndex.create` says what each means.
+        """
+        whole("dim", dim, 1, MAX_DIM)
+        codec.row_bytes(dim, set_bits)
+        if head is None:
+            made: Aggregator | None = None
+            if set_dim is None and bytes_per_item is None:
+                made = Mean(dim, bits=set_bits)
+        else:
+            made = head_named(head, dim, set_bits) if isinstance(head, str) else head
+            if made is not None and made.element_dim not in (None, dim):
+                raise InvalidInputError(
+                    f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
+                )
+        sets = spec_of(made) if made else None
+        if made is None and set_dim is not None:
             sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
-        of_sets = _as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
+        of_sets = _as_logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
         if bytes_per_item is not None:
             whole("bytes_per_item", bytes_per_item, *BUDGETS)
         shape = _checked(Shape(dim, precision, sets, bytes_per_item or 0))
-        return cls(shape, _as_logistic(logistic), of_sets)
-
-    def with_given_sets(self, dim: int) -> Settings:
-        """Return the same settings for set vectors of dimension ``dim`` that the caller makes."""
-        assert self.shape.sets is not None
-        sets = SetSpec(GIVEN, whole("the set vectors' dimension", dim, 1, MAX_DIM), self.shape.sets.bits)
-        return replace(self, shape=replace(self.shape, sets=sets))
+        return cls(shape, _as_logistic(logistic), of_sets), made
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the catalogue keeps them."""
@@ -203,26 +213,6 @@ def _as_logistic(value: tuple[float, float] | Logistic) -> Logistic:
     except (TypeError, ValueError):
         raise InvalidInputError(f"logistic must be a pair (w, b), not {value!r}") from None
     return Logistic(w, b)
-
-
-def chosen_head(
-    head: Aggregator | str | None,
-    dim: int,
-    set_dim: int | None,
-    set_bits: int,
-    bytes_per_item: int | None = None,
-) -> Aggregator | None:
-    """Return what makes the set vectors of a new index; None when nobody does or the caller will."""
-    whole("dim", dim, 1, MAX_DIM)
-    codec.row_bytes(dim, set_bits)
-    if head is None:
-        return Mean(dim, bits=set_bits) if set_dim is None and bytes_per_item is None else None
-    made = head_named(head, dim, set_bits) if isinstance(head, str) else head
-    if made is not None and made.element_dim not in (None, dim):
-        raise InvalidInputError(
-            f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
-        )
-    return made
 
 
 def spec_of(head: Aggregator) -> SetSpec:

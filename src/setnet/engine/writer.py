@@ -40,6 +40,8 @@ from setnet.errors import InvalidInputError, LockedError, StorageError
 from setnet.heads import Aggregator, codec
 from setnet.system import FileLock, sync_folder
 
+logger = logging.getLogger(__name__)
+
 ID_LIMIT = 512  # bytes
 MOST_ELEMENTS = 2**31 - 1  # of one item
 UNIT = 0.01  # by how much the length of an element may differ from 1 where codes are made for unit vectors
@@ -187,6 +189,11 @@ def _sets(
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Return the set vectors' codes and scales: given by the caller, or made by the head."""
     sets = shape.sets
+    if given is not None and (sets is None or sets.name != GIVEN):
+        raise InvalidInputError(
+            f"this index makes its set vectors itself (head {sets.name if sets else 'none'!r}): leave "
+            "set_vectors out, or create the index with set_dim="
+        )
     if sets is None:
         return np.empty((len(counts), 0), np.uint8), np.ones(len(counts), np.float32)
     if given is None:
@@ -241,10 +248,13 @@ class Merged:
 
 
 class Writer:
-    """Holds the write lock of an index from opening to closing."""
+    """Changes an index, and holds its write lock; `setnet.engine.SetIndex` says what each change means."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, head: Aggregator | None) -> None:
         self.root = root
+        self._one_at_a_time = threading.RLock()
+        self._behind: Future[None] | None = None
+        self._stop = threading.Event()
         try:
             self._lock = FileLock(root / "lock")
         except LockedError:
@@ -265,15 +275,30 @@ class Writer:
         except BaseException:
             self._lock.close()
             raise
-
-    @property
-    def holds_lock(self) -> bool:
-        """Whether the index belongs to this process: a fork only inherits it."""
-        return self._lock.is_ours
+        try:
+            self.reader = IndexReader(root, head)
+        except BaseException:
+            self._give_up()
+            raise
 
     def close(self) -> None:
+        """Close the index and give the write lock back, after a change under way; a merge is abandoned."""
+        self._stop_merging()
+        with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
+            try:
+                self.reader.close()
+            finally:
+                self._give_up()
+
+    def _stop_merging(self) -> None:
+        """Abandon the merge under way, if any, and wait until its file is gone."""
+        if self._behind is not None and self._lock.is_ours:
+            self._stop.set()
+            wait([self._behind])
+
+    def _give_up(self) -> None:
         """Close the catalogue and give the lock back."""
-        if not self.holds_lock:  # all of it belongs to the process this one was forked from
+        if not self._lock.is_ours:  # all of it belongs to the process this one was forked from
             self.catalog.abandon()
             return
         try:
@@ -334,7 +359,7 @@ class Writer:
         self.folder.put_aside(unnamed)
         self.folder.empty_quarantine(KEPT_SECONDS)
 
-    def add(self, batch: Batch, snapshot: Snapshot) -> None:
+    def _store(self, batch: Batch, snapshot: Snapshot) -> None:
         """Store a batch; ids that are there already are replaced and keep their place in the order."""
         with self._changing() as change:
             seq, replaced = self.catalog.enter(batch.ids)
@@ -344,12 +369,6 @@ class Writer:
             number = self._free_number()
             self._enter(number, parts, write_segment(segment_path(self.root, number), parts, snapshot.shape))
             change["added"] = [number]
-
-    def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
-        """Delete items; their vectors leave the disk at the next merge or `compact`."""
-        with self._changing() as change:
-            change["deleted"] = self._bury(snapshot, seqs)
-            self.catalog.remove(seqs.tolist())
 
     def _bury(self, snapshot: Snapshot, seqs: NDArray[np.int64]) -> dict[int, list[int]]:
         """Mark items as deleted; return their rows by segment."""
@@ -417,14 +436,6 @@ class Writer:
         for segment in merged.old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
-    def change_settings(self, meta: dict[str, Any]) -> None:
-        """Replace the settings of an index that holds nothing yet."""
-        self._log_lags = True  # settings stand in the first line
-        with self._changing():
-            self.catalog.drop_segments([number for number, *_ in self.catalog.segments()])
-            for key, value in meta.items():
-                self.catalog.set(key, value)
-
     def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
         """Return segments of like size that are due for a merge, smallest tier first.
 
@@ -476,35 +487,6 @@ class Writer:
         except sqlite3.Error as error:
             raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error
 
-
-logger = logging.getLogger(__name__)
-
-
-class IndexEditor:
-    """Changes an index on behalf of `setnet.engine.SetIndex`, which says what each change means."""
-
-    def __init__(self, reader: IndexReader, writer: Writer) -> None:
-        self.writer = writer
-        self._reader = reader
-        self._one_at_a_time = threading.RLock()
-        self._behind: Future[None] | None = None
-        self._stop = threading.Event()
-
-    def close(self) -> None:
-        """Close the index and give the write lock back, after a change under way; a merge is abandoned."""
-        self._stop_merging()
-        with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
-            try:
-                self._reader.close()
-            finally:
-                self.writer.close()
-
-    def _stop_merging(self) -> None:
-        """Abandon the merge under way, if any, and wait until its file is gone."""
-        if self._behind is not None and self.writer.holds_lock:
-            self._stop.set()
-            wait([self._behind])
-
     def add(
         self,
         ids: Sequence[str] | Mapping[str, ArrayLike],
@@ -515,13 +497,11 @@ class IndexEditor:
     ) -> None:
         """Add items, or replace those whose id is stored already."""
         with self._one_at_a_time:
-            if set_vectors is not None:
-                self._take_given_sets(np.shape(set_vectors))
-            snapshot = self._reader.snapshot()
-            head = self._reader.head if set_vectors is None else None
+            snapshot = self.reader.snapshot()
+            head = self.reader.head if set_vectors is None else None
             batch = checked_batch(ids, elements, counts, attributes, set_vectors, snapshot.shape, head)
             if batch.ids:
-                self.writer.add(batch, snapshot)
+                self._store(batch, snapshot)
                 self._merge_small()
         if self._behind is not None and len(snapshot.segments) > CROWD:
             wait([self._behind], PATIENCE)
@@ -529,10 +509,10 @@ class IndexEditor:
     def _merge_small(self) -> None:
         """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
         with self._tidying():
-            while due := self.writer.overfull_tier(self._reader.snapshot()):
-                snapshot = self._reader.snapshot()
+            while due := self.overfull_tier(self.reader.snapshot()):
+                snapshot = self.reader.snapshot()
                 if sum(snapshot.segments[s].file.bytes for s in due) <= BEHIND:
-                    self.writer.merge(snapshot, due)
+                    self.merge(snapshot, due)
                     continue
                 if self._behind is None or self._behind.done():
                     self._stop.clear()
@@ -542,44 +522,27 @@ class IndexEditor:
     def _merge_behind(self, snapshot: Snapshot, due: list[int]) -> None:
         """Write a large segment while the index is changed, and replace its sources in one short step."""
         with self._tidying(), suppress(AbandonedError):
-            merged = self.writer.write_merged(snapshot, due, stop=self._stop)
+            merged = self.write_merged(snapshot, due, stop=self._stop)
             with self._one_at_a_time:
-                latest = self._reader.snapshot()
+                latest = self.reader.snapshot()
                 if {segment.number for segment in merged.old} <= {s.number for s in latest.segments}:
-                    self.writer.replace(merged, latest)
+                    self.replace(merged, latest)
                 else:  # `compact` was faster
                     merged.path.unlink(missing_ok=True)
 
     @contextmanager
     def _tidying(self) -> Iterator[None]:
         try:
-            with storage_errors(self._reader.path):
+            with storage_errors(self.root):
                 yield
         except StorageError as error:
-            logger.warning("small segments of %s were not merged: %s", self._reader.path, error)
-
-    def _take_given_sets(self, shape: tuple[int, ...]) -> None:
-        """Switch an index that holds nothing from the default head to set vectors made by the caller."""
-        self._reader.snapshot()  # reads the settings of the latest commit
-        settings = self._reader.settings
-        sets = settings.shape.sets
-        if sets is not None and sets.name == GIVEN:
-            return
-        if sets is None or sets.name != "mean" or self.writer.catalog.living_items():
-            name = sets.name if sets else "none"
-            raise InvalidInputError(
-                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create "
-                "the index with set_dim="
-            )
-        if len(shape) != 2:
-            raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
-        self.writer.change_settings(settings.with_given_sets(shape[1]).meta())
+            logger.warning("small segments of %s were not merged: %s", self.root, error)
 
     def update(self, attributes: Mapping[str, Mapping[str, Any]]) -> None:
         """Store items again with other attributes."""
         with self._one_at_a_time:
-            seqs = self._reader.seqs_of(check_ids(list(attributes)), ": nothing was changed")
-            snapshot = self._reader.snapshot()
+            seqs = self.reader.seqs_of(check_ids(list(attributes)), ": nothing was changed")
+            snapshot = self.reader.snapshot()
             parts = [(snapshot.segments[s], rows) for s, rows in snapshot.find(seqs)]
             if not parts:
                 return
@@ -594,15 +557,15 @@ class IndexEditor:
             columns = columns_of(details, ids)
             seq = np.empty(len(ids), np.int64)
             batch = Batch(ids, seq, sizes, offsets, elements, columns, codes, scales, stored=parts)
-            self.writer.add(batch, snapshot)
+            self._store(batch, snapshot)
             self._merge_small()
 
     def delete(self, ids: Sequence[str] | None, where: Mapping[str, Any] | None) -> int:
         """Delete items by id or condition; return how many."""
         with self._one_at_a_time:
-            snapshot, allowed = self._reader.view(where)
+            snapshot, allowed = self.reader.view(where)
             if ids is not None:
-                seqs = self._reader.seqs_of(check_ids(ids), ": nothing was deleted")
+                seqs = self.reader.seqs_of(check_ids(ids), ": nothing was deleted")
             else:
                 chosen = [(s, snapshot.alive(s)) for s in range(len(snapshot.segments))]
                 held = [
@@ -610,14 +573,16 @@ class IndexEditor:
                 ]
                 seqs = np.concatenate([np.empty(0, np.int64), *held])
             if len(seqs):
-                self.writer.delete(seqs, snapshot)
+                with self._changing() as change:
+                    change["deleted"] = self._bury(snapshot, seqs)
+                    self.catalog.remove(seqs.tolist())
             return len(seqs)
 
     def compact(self, lists: bool | None) -> None:
         """Merge segments into as few as can be and drop deleted items from the disk, for good."""
         self._stop_merging()
         with self._one_at_a_time:
-            while runs := self.writer.compactable(self._reader.snapshot(), lists):
-                self.writer.merge(self._reader.snapshot(), runs[0], lists)
-            self._reader.snapshot()
-            self.writer.shrink()
+            while runs := self.compactable(self.reader.snapshot(), lists):
+                self.merge(self.reader.snapshot(), runs[0], lists)
+            self.reader.snapshot()
+            self.shrink()

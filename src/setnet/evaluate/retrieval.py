@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def run(run: Run, settings: Settings) -> None:
                     run.say(name + suffix)
                     run.add(_row(name + suffix, method, index, runner, examples, options))
             index.close()
-            SetIndex.destroy(path)
+            shutil.rmtree(path)
         _kept_rows(run, stored, methods, runner, Path(made) / "codes")
 
 
@@ -88,7 +89,7 @@ def _kept_rows(run: Run, world: World, methods: Methods, runner: QueryRunner, pa
             facts = {"bytes_per_item": size, "dim": world.dim, "note": "every element kept"}
             row = _measured_row(name, search, runner, (1, 3), facts | {"w": logistic.w, "b": logistic.b})
             run.add(replace(row, bound=bits == 32))
-        SetIndex.destroy(path)
+        shutil.rmtree(path)
 
 
 def _row(

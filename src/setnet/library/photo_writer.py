@@ -256,7 +256,7 @@ def find_disagreements(database: Database, index: SetIndex) -> tuple[dict[int, s
         counted = dict(db.execute("SELECT photo, count(*) FROM faces GROUP BY photo").fetchall())
     stored: dict[int, int] = {}
     unknown = []
-    for item in index.items():
+    for item in index:
         photo = int(item.id) if item.id.isdecimal() else -1
         stored[photo] = item.elements
         if photo not in known:

@@ -247,7 +247,7 @@ def open_new_index(library: Path, settings: FaceSettings, dim: int, bytes_per_ph
 
 def keep_current(index: SetIndex, stored: StoredPhotos) -> set[int]:
     """Delete items that do not, or no longer, describe a photo; return the photos that are described."""
-    there = {int(item.id): (item.attributes.get("stored"), item.elements) for item in index.items()}
+    there = {int(item.id): (item.attributes.get("stored"), item.elements) for item in index}
     done = {photo for photo, facts in there.items() if stored.get(photo) == facts}
     if other := [str(photo) for photo in there if photo not in done]:
         index.delete(other)

@@ -360,7 +360,7 @@ class Ranking:
             left_out |= self._catalog.tagged_with_others({person.id for person in self.people})
         if len(self._index) != self._catalog.finished()[0]:  # some are being stored or removed
             photos = {photo for photo, _ in self._catalog.contents()}
-            left_out |= {item.id for item in self._index.items()} - photos
+            left_out |= {item.id for item in self._index} - photos
         try:
             found = self._index.search(vectors, k + len(left_out), mode, **options)
         except UnknownAttributeError:  # conditions are our own: there is no such photo, or none at all

@@ -23,7 +23,7 @@ def rows(seed: int, count: int = 2) -> NDArray[Any]:
 def held(path: Path) -> dict[str, bytes]:
     with SetIndex.open(path, read_only=True) as index:
         assert index.check().problems == []
-        return {item.id: index.elements(item.id).tobytes() for item in index.items()}
+        return {item.id: index.elements(item.id).tobytes() for item in index}
 
 
 def test_a_second_backup_copies_only_what_is_new(tmp_path: Path) -> None:
@@ -76,13 +76,12 @@ def test_a_backup_is_restored_as_it_was(tmp_path: Path) -> None:
         index.add(["a", "b"], rows(1), [1, 1], attributes=[{"n": 1}, None])
         index.delete(["b"])
         index.backup(tmp_path / "b")
-    SetIndex.restore(tmp_path / "b", tmp_path / "r")
+    with SetIndex.open(tmp_path / "b", read_only=True) as backup:
+        backup.backup(tmp_path / "r")
     assert held(tmp_path / "r") == held(tmp_path / "i")
     with SetIndex.open(tmp_path / "r") as index:
         index.add(["c"], rows(2), [2])
         assert len(index) == 2
-    with pytest.raises(InvalidInputError, match="not empty"):
-        SetIndex.restore(tmp_path / "b", tmp_path / "r")
 
 
 def test_bad_folders_and_damaged_backups_are_refused(tmp_path: Path) -> None:
@@ -99,7 +98,10 @@ def test_bad_folders_and_damaged_backups_are_refused(tmp_path: Path) -> None:
     data = bytearray(victim.read_bytes())
     data[70] ^= 1
     victim.write_bytes(data)
-    with pytest.raises(StorageError, match="damaged"):
-        SetIndex.restore(tmp_path / "b", tmp_path / "r")
+    with (
+        SetIndex.open(tmp_path / "b", read_only=True) as backup,
+        pytest.raises(StorageError, match="damaged"),
+    ):
+        backup.backup(tmp_path / "r")
     with SetIndex.open(tmp_path / "i") as index:
         assert index.backup(tmp_path / "b").copied_segments == 1, "a damaged copy is made again"

@@ -25,7 +25,7 @@ def rows(seed: int, count: int = 2) -> NDArray[Any]:
 def held(path: Path) -> dict[str, tuple[bytes, dict[str, object]]]:
     with SetIndex.open(path) as index:
         assert index.check().problems == []
-        return {item.id: (index.elements(item.id).tobytes(), dict(item.attributes)) for item in index.items()}
+        return {item.id: (index.elements(item.id).tobytes(), dict(item.attributes)) for item in index}
 
 
 @pytest.fixture

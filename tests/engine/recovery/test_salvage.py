@@ -23,8 +23,7 @@ def held(index: SetIndex) -> dict[str, Any]:
     stored = index.contents()
     own = np.split(stored.elements, np.cumsum(stored.counts))[:-1]
     return {
-        item.id: (vectors.tobytes(), dict(item.attributes))
-        for item, vectors in zip(index.items(), own, strict=True)
+        item.id: (vectors.tobytes(), dict(item.attributes)) for item, vectors in zip(index, own, strict=True)
     }
 
 

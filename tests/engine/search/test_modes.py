@@ -57,7 +57,7 @@ def test_the_default_head_is_the_mean(
     query = unit(np.random.default_rng(0).normal(size=(2, 16)))
     with make_index(world, tmp_path / "i") as index:
         hits = index.search(query, k=10, mode="set")
-        logistic = index.set_logistic
+        logistic = index._reader.settings.set_logistic
     scores = {
         name: logistic.probability(unit(rows.sum(axis=0, keepdims=True)) @ query.T).sum()
         for name, rows in world.items.items()
@@ -131,7 +131,10 @@ def test_several_examples_are_aggregated_or_their_scores_merged(
             described = [unit(p) for p in query]
             means = {n: unit(r.sum(axis=0, keepdims=True))[0] for n, r in world.items.items() if len(r)}
             best = max(
-                sum(fold(index.set_logistic.probability(d.astype(np.float64) @ m)) for d in described)
+                sum(
+                    fold(index._reader.settings.set_logistic.probability(d.astype(np.float64) @ m))
+                    for d in described
+                )
                 for m in means.values()
             )
             assert by_sets[0].score == pytest.approx(best, abs=1e-6)

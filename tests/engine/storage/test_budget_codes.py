@@ -81,7 +81,7 @@ def test_a_repair_keeps_items_whose_codes_are_sound(tmp_path: Path) -> None:
         assert "budget_codes" in index.check().problems[0]
     report = SetIndex.repair(tmp_path / "i")
     with SetIndex.open(tmp_path / "i") as index:
-        gone = set(names) - {item.id for item in index.items()}
+        gone = set(names) - {item.id for item in index}
         assert 50 < len(gone) < 250
         assert str(len(gone)) in report.lost[0]
         kept = [i for i, name in enumerate(names) if name not in gone and counts[i] == 3]

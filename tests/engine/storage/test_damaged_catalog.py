@@ -46,7 +46,7 @@ def use_all(root: Path) -> list[Any]:
     def use(read_only: bool) -> None:
         with SetIndex.open(root, read_only=read_only) as index:
             attempt(lambda: index.search(QUERY, where={"year": 1}))
-            attempt(lambda: (len(index), index.stats(), list(index.items())))
+            attempt(lambda: (len(index), index.stats(), list(index)))
             report = attempt(index.check)
             if report is not None and not report.ok:
                 errors.append(report)

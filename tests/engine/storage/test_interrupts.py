@@ -68,8 +68,8 @@ def test_a_failure_after_any_statement_of_a_change_loses_no_item(
         path = tmp_path / str(after)
         small_index(path)
         index = SetIndex.open(path)
-        assert index._editor
-        catalog: Any = index._editor.writer.catalog
+        assert index._writer
+        catalog: Any = index._writer.catalog
         db = catalog.db = FailingDatabase(catalog.db, after, error)
         try:
             CHANGES[change](index)
@@ -80,7 +80,7 @@ def test_a_failure_after_any_statement_of_a_change_loses_no_item(
         index.close()
         with SetIndex.open(path) as index:
             assert index.check().problems == []
-            assert {"a", "b"} <= {item.id for item in index.items()}
+            assert {"a", "b"} <= {item.id for item in index}
             assert len(index.search(ROWS[:1], k=9)) == len(index)
             CHANGES["add"](index)
             index.compact()
@@ -98,8 +98,8 @@ def test_an_interrupt_before_the_commit_log_is_written_leaves_no_gap_in_it(
         path = tmp_path / str(after)
         small_index(path)
         with SetIndex.open(path) as index:
-            assert index._editor
-            catalog: Any = index._editor.writer.catalog
+            assert index._writer
+            catalog: Any = index._writer.catalog
             db = catalog.db = FailingDatabase(catalog.db, after, KeyboardInterrupt)
             try:
                 CHANGES[change](index)
@@ -193,7 +193,7 @@ def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path: Path) -> N
     second.close()
     with SetIndex.open(tmp_path / "i") as index:
         assert index.check().ok
-        assert {item.id for item in index.items()} == {"a", "b", "c", "second"}
+        assert {item.id for item in index} == {"a", "b", "c", "second"}
 
 
 def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(
@@ -212,7 +212,7 @@ def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(
         index.add(["other"], ROWS[2:], [2])
     with SetIndex.open(tmp_path / "i") as index:
         assert index.check().ok
-        assert {item.id for item in index.items()} == {"a", "b", "c", "new", "other"}
+        assert {item.id for item in index} == {"a", "b", "c", "new", "other"}
 
 
 def test_an_add_is_stored_when_the_merge_after_it_cannot_delete_a_file(

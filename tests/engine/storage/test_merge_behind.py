@@ -59,9 +59,9 @@ def merging(path: Path, gate: Gate) -> SetIndex:
 
 def finish(index: SetIndex, gate: Gate) -> None:
     gate.opened.set()
-    assert index._editor is not None
-    assert index._editor._behind is not None
-    index._editor._behind.result(60)
+    assert index._writer is not None
+    assert index._writer._behind is not None
+    index._writer._behind.result(60)
 
 
 def test_changes_during_a_merge_are_carried_over(tmp_path: Path, gate: Gate) -> None:
@@ -69,11 +69,11 @@ def test_changes_during_a_merge_are_carried_over(tmp_path: Path, gate: Gate) -> 
         index.delete(["a1", "c3"])
         index.add(["b2", "new"], ROWS[:2] + 0.2, [1, 1])  # one is replaced
         assert index.stats().segments == 4, "nothing waited"
-        before = {item.id: index.elements(item.id).tolist() for item in index.items()}
+        before = {item.id: index.elements(item.id).tolist() for item in index}
         hits = index.search(ROWS[:2], k=20)
         finish(index, gate)
         assert index.stats().segments == 2
-        assert {item.id: index.elements(item.id).tolist() for item in index.items()} == before
+        assert {item.id: index.elements(item.id).tolist() for item in index} == before
         assert index.search(ROWS[:2], k=20) == hits
         assert index.check().problems == []
     report = SetIndex.repair(tmp_path / "i")
@@ -84,7 +84,7 @@ def test_closing_abandons_a_merge(tmp_path: Path, gate: Gate) -> None:
     index = merging(tmp_path / "i", gate)
     closing = threading.Thread(target=index.close)
     closing.start()
-    while not index._editor._stop.is_set():  # type: ignore[union-attr]
+    while not index._writer._stop.is_set():  # type: ignore[union-attr]
         pass
     gate.opened.set()
     closing.join(60)

@@ -35,12 +35,12 @@ def test_compact_names_the_segment_and_replaces_nothing(damaged: Path) -> None:
         with pytest.raises(StorageError, match=r"00000002\.seg.*repair"):
             index.compact()
         assert not index.check().ok, "the damage can still be seen"
-        assert {item.id for item in index.items()} == set("abc")
+        assert {item.id for item in index} == set("abc")
     assert {path: path.read_bytes() for path in (damaged / "segments").iterdir()} == before
     SetIndex.repair(damaged)
     with SetIndex.open(damaged) as index:
         index.compact()
-        assert [item.id for item in index.items()] == ["a", "c"]
+        assert [item.id for item in index] == ["a", "c"]
         assert index.check().ok
 
 

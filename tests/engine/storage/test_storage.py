@@ -19,7 +19,7 @@ from setnet import SetIndex
 from setnet.engine import writer
 from setnet.engine.catalog import Catalog
 from setnet.engine.commit_log import CommitLog
-from setnet.errors import NotAnIndexError, SetNetError, StorageError, VersionError
+from setnet.errors import SetNetError, StorageError, VersionError
 
 
 def test_reopening_changes_nothing(
@@ -33,7 +33,7 @@ def test_reopening_changes_nothing(
         assert index.search(query, k=30) == before
         assert index.check().ok
         assert len(index) == 700
-        assert [item.id for item in index.items()] == list(world.items)
+        assert [item.id for item in index] == list(world.items)
         np.testing.assert_array_equal(index.elements("item 5"), world.items["item 5"])
 
 
@@ -97,16 +97,6 @@ def test_compaction_takes_deleted_vectors_and_names_off_the_disk(tmp_path: Path)
         assert trace not in found
 
 
-def test_an_index_can_be_destroyed_and_nothing_else(tmp_path: Path) -> None:
-    SetIndex.create(tmp_path / "i", 4).close()
-    SetIndex.destroy(tmp_path / "i")
-    assert not (tmp_path / "i").exists()
-    (tmp_path / "photos").mkdir()
-    with pytest.raises(NotAnIndexError):
-        SetIndex.destroy(tmp_path / "photos")
-    assert (tmp_path / "photos").exists()
-
-
 # -- a writer that is killed ---------------------------------------------------------------------------
 
 WRITER = """
@@ -156,7 +146,7 @@ def kill_and_compare(path: Path, moments: int) -> None:
         process.wait()
         expected = acknowledged_state(lines)
         with SetIndex.open(path) as index:
-            stored = {item.id: item.elements for item in index.items()}
+            stored = {item.id: item.elements for item in index}
             report = index.check()
             assert report.ok, report.problems
         extra = set(stored) - set(expected)
@@ -214,7 +204,7 @@ def test_a_full_disk_is_a_clear_error_and_changes_nothing(tmp_path: Path, limit:
     message = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     assert "cannot write" in message
     with SetIndex.open(tmp_path / "i") as index:
-        assert [item.id for item in index.items()] == ["a", "b"]
+        assert [item.id for item in index] == ["a", "b"]
         assert index.check().ok
         assert len(list((tmp_path / "i" / "segments").iterdir())) == 1
         index.add(["c"], np.eye(8)[2:3], [1])
@@ -250,7 +240,7 @@ def files_of(path: Path) -> list[Path]:
 def contents_of(path: Path) -> object:
     """Everything that a caller can see of an index."""
     with SetIndex.open(path, read_only=True) as index:
-        items = [(item, index.elements(item.id).tobytes()) for item in index.items()]
+        items = [(item, index.elements(item.id).tobytes()) for item in index]
         hits = index.search(np.ones((1, 16)), k=1000, where={"colour": "red"})
         return items, hits, len(index), index.stats().elements, [item.id in index for item, _ in items]
 

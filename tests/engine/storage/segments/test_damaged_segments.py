@@ -207,7 +207,7 @@ def test_only_what_a_search_reads_is_verified(stored: Path) -> None:
         found = index.elements(index.contents().ids[row])
     flip(stored, "elements", int(counts.sum()) * 16 * 4 - 1)
     with SetIndex.open(stored, read_only=True) as index:
-        ids = [item.id for item in index.items()]
+        ids = [item.id for item in index]
         np.testing.assert_array_equal(index.elements(ids[row]), found)
         with pytest.raises(StorageError, match="elements"):
             index.elements(ids[int(np.flatnonzero(counts)[-1])])
@@ -227,7 +227,7 @@ def test_damaged_checksums_are_told_apart_from_damaged_arrays(stored: Path) -> N
 def test_a_file_truncated_while_it_is_searched_is_an_error(stored: Path) -> None:
     with SetIndex.open(stored, read_only=True) as index:
         assert index.search(QUERY, k=3)
-        items = index.items()
+        items = iter(index)
         next(items)
         os.truncate(segment_of(stored), 4096)
         with pytest.raises(StorageError, match="truncated"):
@@ -244,7 +244,7 @@ USES: dict[str, Callable[[SetIndex], object]] = {
     "conditions": lambda index: index.search(QUERY, 3, where={"n": {"<": 250}}),
     "rerank": lambda index: index.rerank(QUERY, ["a5", "a6"]),
     "item": lambda index: index["a5"],
-    "items": lambda index: list(index.items()),
+    "items": lambda index: list(index),
     "elements": lambda index: index.elements("a5"),
     "contents": lambda index: index.contents(),
     "sample": lambda index: index.sample(20),
