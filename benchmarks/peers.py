@@ -3,6 +3,7 @@
     python benchmarks/peers.py                                      # both kinds of sets, three worlds
     python benchmarks/peers.py --items 20000 --worlds real          # a quick look
     python benchmarks/peers.py --only tokens --who setnet torch     # some of it
+    python benchmarks/peers.py --only faces --who setnet faiss --items 2000000 --tune   # at equal recall
 
 Two kinds of sets: *faces* (items of 2 to 6 elements, greedy one-to-one matching, 1 to 3 faces wanted) and *tokens*
 (documents of 60 to 180 elements, the sum of maxima that is called MaxSim, 32 tokens wanted). Of each world there
@@ -13,7 +14,8 @@ and a compiled loop ranks the items of these. Before every search a large buffer
 finds its data in the caches, and every search has another query; one thread each. *read* is one pass over a byte
 per dimension, measured between the searches: no search that looks at every element can be faster. *recall@10* is the
 share of the ten best items of exact search. A contender that is not installed is named: fast-plaid wants a torch of
-its own version, and so an environment of its own.
+its own version, and so an environment of its own. With ``--tune`` faiss's lists are read with many settings, and a
+second table has the fastest way of each contender that reaches a recall.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 Search = Callable[[Floats], Any]
 K = 10
+RECALLS = (0.9, 0.95, 0.98)
+TUNED_PROBES, TUNED_NEAREST = (4, 8, 16, 32, 64, 128, 256), (100, 300, 1000)
 WORDS = 32  # tokens of a query
 PER_DOCUMENT = 30  # faces of a world per document of its world of tokens: 124 tokens in 5,000 documents
 
@@ -54,9 +58,9 @@ PER_DOCUMENT = 30  # faces of a world per document of its world of tokens: 124 t
 class Sets:
     """The sets of one world in memory, and how they are scored."""
 
-    def __init__(self, kind: str, world: World, folder: Path) -> None:
-        self.kind, self.world = kind, world
-        self.index = world.index(folder, lists=True)
+    def __init__(self, kind: str, world: World, folder: Path, tune: bool = False) -> None:
+        self.kind, self.world, self.folder = kind, world, folder
+        self.index, self.tune = world.index(folder, lists=True), tune
         segments = self.index._reader.snapshot().segments
         self.elements = np.concatenate([segment.elements for segment in segments])
         self.offsets = np.concatenate([[0], np.cumsum(world.counts)])
@@ -79,13 +83,13 @@ class Sets:
 
         return search
 
-    def by_elements(self, nearest: Callable[[Floats, int], Any]) -> Search:
-        """The nearest elements of each query element, then the exact scores of their items."""
+    def by_elements(self, nearest: Callable[[Floats, int], Any], most: int = NEAREST) -> Search:
+        """The nearest elements of each query element, ``most`` at most, then the exact scores of their items."""
 
         class Index:
             @staticmethod
             def search(query: Floats, count: int) -> tuple[None, Any]:
-                return None, np.asarray(nearest(query, min(count, NEAREST if len(query) < 8 else 100)))
+                return None, np.asarray(nearest(query, min(count, most if len(query) < 8 else 100)))
 
         found = elements_then(Index, self.elements, self.offsets, self.owner, self.score)
         return lambda query: found(query, K)
@@ -121,7 +125,7 @@ def setnet(sets: Sets) -> Ways:
         ]
 
     yield "exact", way()
-    for recall in (0.9, 0.95, 0.98):
+    for recall in (0.8, *RECALLS) if sets.tune else RECALLS:
         yield f"fast, recall {recall}", way(mode="fast", recall=recall)
 
 
@@ -153,10 +157,24 @@ def torch(sets: Sets) -> Ways:
 def faiss(sets: Sets) -> Ways:
     import faiss
 
-    lists = 1 << max(4, int(np.log2(np.sqrt(len(sets.elements)) * 4)))
-    coded = faiss.index_factory(DIM, f"IVF{lists},PQ64x4fs", faiss.METRIC_INNER_PRODUCT)
-    coded.train(sets.elements[:: max(1, len(sets.elements) // 200_000)])
-    coded.add(sets.elements)
+    lists = 1 << min(12, max(4, int(np.log2(np.sqrt(len(sets.elements)) * 4))))
+    made = sets.folder / f"faiss-IVF{lists}-{sets.world.name}"
+    if made.exists():
+        coded = faiss.read_index(str(made))
+    else:
+        coded = faiss.index_factory(DIM, f"IVF{lists},PQ64x4fs", faiss.METRIC_INNER_PRODUCT)
+        coded.train(sets.elements[:: max(1, len(sets.elements) // 200_000)])
+        coded.add(sets.elements)
+        faiss.write_index(coded, str(made))
+    for most in TUNED_NEAREST if sets.tune else ():
+        for probes in TUNED_PROBES:
+            settings = faiss.SearchParametersIVF(nprobe=probes)
+            yield (
+                f"IVF{lists},PQ64x4fs, {probes} probes, {most} nearest",
+                sets.by_elements(lambda q, n, s=settings: coded.search(q, n, params=s)[1], most),
+            )
+    if sets.tune:
+        return
     graph = faiss.IndexHNSWFlat(DIM, 32, faiss.METRIC_INNER_PRODUCT)
     graph.add(sets.elements)
     for probes in (16, 64, 256):
@@ -365,7 +383,7 @@ class Bench:
 
     def run(self, kind: str, world: World) -> None:
         """Build all contenders over a world, and let them take turns at each kind of query."""
-        sets = Sets(kind, world, self.args.folder)
+        sets = Sets(kind, world, self.args.folder, self.args.tune)
         ways: dict[tuple[str, str], Search] = {}
         for who in self.args.who:
             build, package = CONTENDERS[who]
@@ -413,6 +431,19 @@ class Bench:
             self.add(Row(*place, who, name, ms, ms / limit, float(np.mean(shares[who, name]))))
 
 
+def best_at_recalls(rows: list[Row]) -> str:
+    """Return a table of the fastest way of each contender to reach each recall, for each kind of query."""
+    lines = ["| world | query | recall@10 | who | way | ms | found |", "|---|---|---|---|---|---|---|"]
+    for world, query in dict.fromkeys((row.world, row.query) for row in rows if row.recall is not None):
+        for wanted in RECALLS:
+            mine = [r for r in rows if (r.world, r.query) == (world, query) and (r.recall or 0) >= wanted]
+            for who in dict.fromkeys(row.who for row in mine):
+                best = min((row for row in mine if row.who == who), key=lambda row: row.ms or 0)
+                found = f"{best.ms:.2f} | {best.recall:.3f}"
+                lines.append(f"| {world} | {query} | {wanted} | {who} | {best.way} | {found} |")
+    return "\n".join(lines)
+
+
 def versions(who: list[str]) -> list[str]:
     """Return the packages of some contenders that are installed."""
     found = []
@@ -441,6 +472,9 @@ def main() -> None:
     parser.add_argument(
         "--processor-time", action="store_true", help="of all threads, for a machine that does other work too"
     )
+    parser.add_argument(
+        "--tune", action="store_true", help="many settings of faiss's lists, and the best at a recall"
+    )
     parser.add_argument("--json", type=Path, help="write all rows to this file")
     parser.add_argument("--write", type=Path, help="write the table to this page, as a section of its own")
     args = parser.parse_args()
@@ -460,9 +494,12 @@ def main() -> None:
         args.json.write_text(
             json.dumps({"made_by": made_by, "rows": [asdict(r) for r in bench.rows]}, indent=1)
         )
+    name, table = "peers", "\n".join([HEAD, *(row.line() for row in bench.rows)])
+    if args.tune:
+        name, table = f"peers-{args.items}", best_at_recalls(bench.rows)
+        print(table)
     if args.write:
-        table = "\n".join([HEAD, *(row.line() for row in bench.rows)])
-        write_section(args.write, "peers", f"## Peers\n\n{made_by}\n\n{table}")
+        write_section(args.write, name, f"## {name.capitalize()}\n\n{made_by}\n\n{table}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from setnet.engine.conditions import Value
 from setnet.engine.kernels import backend
-from setnet.engine.kernels.reference import greedy_pairs
 from setnet.engine.probe import ListsRead, ProbePlan, candidates_for, plan_probes
 from setnet.engine.query import KnownPair, Query
 from setnet.engine.results import RankedItems
@@ -337,6 +336,10 @@ class _Item:
 
     def write(self, scored: Scored, i: int) -> None:
         """Enter the item's scores into its place."""
+        from setnet.engine.kernels.reference import (
+            greedy_pairs,
+        )  # of all kernels in NumPy: few searches need it
+
         pairs = [(p, e) for p, e in greedy_pairs(self.key) if self.key[p, e] > -np.inf]
         scored.element[i], scored.similarity[i] = -1, 0.0
         for p, e in pairs:
