@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet import SetIndex
-from setnet.engine.settings import Settings, chosen_head
+from setnet.engine.settings import Settings
 from setnet.errors import StorageError
 
-SOUND = Settings.new(8, "float32", (20.0, -8.0), chosen_head("mean", 8, None, 8), None, 8, None).as_json()
+SOUND = Settings.new(8, logistic=(20.0, -8.0), head="mean", set_bits=8)[0].as_json()
 NUMBERS = st.sampled_from([0, -1, 1, 8, 4096, 4097, 10**12, 10**400, 0.5, float("nan"), float("inf"), True])
 ANY = st.recursive(
     st.none() | NUMBERS | st.text(max_size=5) | st.sampled_from(["float32", "float64"]),

@@ -28,7 +28,7 @@ def make(kind: str, root: Path) -> Any:
 def held(opened: Any) -> list[str]:
     """Return the ids of an index, or the names of a library."""
     if isinstance(opened, SetIndex):
-        return sorted(item.id for item in opened.items())
+        return sorted(item.id for item in opened)
     return [person.name for person in opened.people]
 
 

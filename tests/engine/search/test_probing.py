@@ -72,7 +72,7 @@ def test_the_recall_wanted_is_the_recall_found(index: SetIndex, world: Any) -> N
 def test_of_elements_like_none_of_the_index_as_much_is_found(index: SetIndex, recall: float) -> None:
     """Their best items are all alike, and in lists that are far from them."""
     rng = np.random.default_rng(6)
-    queries = [unit(rng.normal(size=(1, 32))).astype(np.float32) for _ in range(40)]
+    queries = [unit(rng.normal(size=(1, 32)).astype(np.float32)) for _ in range(40)]
     best = [set(index.search(query, k=10).ids) for query in queries]
     found = [index.search(query, k=10, mode="fast", recall=recall) for query in queries]
     assert all(hits.recall is not None and hits.recall >= recall for hits in found)

@@ -111,7 +111,7 @@ def exercise(choices: Choices, root: Path) -> None:
             for action in (
                 lambda: index.search(query, k=5, mode=choices.pick(("exact", "fast", "set")), threads=1),
                 lambda: index.search(query, k=5, where={"year": {">": 2003}}, threads=1),
-                lambda: (list(index.items()), len(index), "item 3" in index, index.elements("item 9")),
+                lambda: (list(index), len(index), "item 3" in index, index.elements("item 9")),
                 index.stats,
                 index.check,
             ):

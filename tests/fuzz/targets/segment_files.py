@@ -86,7 +86,7 @@ SEARCHES: dict[str, Callable[[SetIndex], Any]] = {
     "set": lambda index: index.search(QUERY, k=3, mode="set", threads=1),
     "fast": lambda index: index.search(QUERY, k=3, mode="fast", threads=1),
     "where": lambda index: index.search(QUERY, k=3, where={"year": [1, 2]}, threads=1),
-    "items": lambda index: list(index.items()),
+    "items": lambda index: list(index),
     "elements": lambda index: index.elements("item 5").tolist(),
 }
 SLOW: dict[str, Callable[[SetIndex], Any]] = {

@@ -10,7 +10,6 @@ from typing import Any
 
 from setnet.engine.settings import Settings
 from setnet.faces import FaceSettings
-from setnet.heads import Mean
 from setnet.train.settings import TrainingSettings, load_settings
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, mutated_json
@@ -22,7 +21,7 @@ WORDS = ["float16", "mean", "none", "given", 1, 8, 128, [20.0, -8.0], "mtcnn", "
 @contextmanager
 def target(folder: Path) -> Iterator[Function]:
     """Yield the function that reads settings from changed JSON, and writes what was accepted."""
-    index = Settings.new(128, "float32", (20.0, -8.0), Mean(128, bits=8), None, 8, None)
+    index, _ = Settings.new(128, logistic=(20.0, -8.0), head="mean", set_bits=8)
     kinds: list[tuple[dict[str, Any], Callable[[Any], Any]]] = [
         (index.as_json(), lambda value: Settings.of_json(value).as_json()),
         (FaceSettings().to_dict(), lambda value: FaceSettings.from_dict(value).to_dict()),
