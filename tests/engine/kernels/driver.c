@@ -65,7 +65,7 @@ static int64_t scan_off(const Case *c) {
                                  kernels->upper8, kernels->least5, kernels->scan1_rows};
   if (!scans[meta[0]]) return 0; /* this level reads all nine bits */
   Codes codes = {c->array[1], c->array[3], c->array[2], c->array[4], c->bytes[5] ? c->array[5] : NULL,
-                 meta[3],     meta[4],     meta[2]};
+                 meta[3],     meta[4],     meta[2], 0};
   Query query = {rows,         c->array[6],      c->bytes[6] / rows, c->array[7],      terms,
                  terms + rows, terms + 2 * rows, terms + 3 * rows,   terms + 4 * rows, terms + 5 * rows,
                  terms + 6 * rows, c->array[9],  logistic[0],        logistic[1],      logistic[2]};

@@ -39,7 +39,7 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   const int by_row = first_wide < 0;
   const float *term = terms.buf;
   Codes c = {codes.buf,  fine.buf, scales.buf, fine_norms.buf, row_start.len ? row_start.buf : NULL,
-             first_wide, by_row ? codes.len / groups : 0, groups};
+             first_wide, by_row ? codes.len / groups : 0, groups, 0};
   Query q = {rows, qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, term + STEP * rows, term + SLACK * rows,
              term + SHIFT * rows, term + WEIGHT * rows, term + LENGTH * rows, term + LOST * rows, term + LEAST * rows,
              owner.buf, (float)w, (float)threshold, (float)inflate};
