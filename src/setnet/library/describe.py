@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library.descriptor_files import check_output_place, write_descriptor_file
@@ -71,32 +70,11 @@ def describe_photos(
                 progress(IndexProgress("describing", len(results), len(tasks), 0, faces, failed, seconds))
     from setnet.faces import model_entry
 
-    model = model_entry(settings.descriptor, "descriptor").identity
-    return _write_faces([results[task.path] for task in tasks], out, model, all_faces, start)
-
-
-def _write_faces(
-    results: Sequence[PhotoResult], out: Path, model: str, all_faces: bool, start: float
-) -> DescribeReport:
-    vectors: list[NDArray[np.float32]] = []
-    labels: list[str] = []
-    paths: list[str] = []
-    boxes: list[tuple[float, float, float, float]] = []
-    quality: list[list[float]] = []
-    for result in results:
-        if result.descriptors is None:
-            continue
-        first = main_face(result)
-        others = [i for i in range(len(result.faces)) if i != first] if all_faces else []
-        label = display_path(os.path.basename(os.path.dirname(result.path)))
-        for face in (first, *others):
-            vectors.append(result.descriptors[face])
-            labels.append(label if face == first else "")
-            paths.append(display_path(result.path))
-            boxes.append(result.faces[face].box)
-            quality.append(list(result.faces[face].quality.values()))
-    if not vectors:
+    ordered = [results[task.path] for task in tasks]
+    rows = [row for result in ordered for row in _rows(result, all_faces)]
+    if not rows:
         raise InvalidInputError("no face in any of the photos: nothing to write")
+    vectors, labels, paths, boxes, quality = zip(*rows, strict=True)
     write_descriptor_file(
         out,
         np.stack(vectors),
@@ -104,16 +82,28 @@ def _write_faces(
         paths=np.array(paths),
         boxes=np.array(boxes, np.float32),
         quality=np.array(quality, np.float32),
-        model=np.array(model),
+        model=np.array(model_entry(settings.descriptor, "descriptor").identity),
     )
     return DescribeReport(
         photos=len(results),
-        descriptors=len(vectors),
+        descriptors=len(rows),
         labels=len(set(labels) - {""}),
-        without_face=tuple(as_path(r.path) for r in results if r.reason is None and not r.faces),
-        failed=tuple((as_path(r.path), problem) for r in results if (problem := r.reason or r.note)),
+        without_face=tuple(as_path(r.path) for r in ordered if r.reason is None and not r.faces),
+        failed=tuple((as_path(r.path), why) for r in ordered if (why := r.reason or r.note)),
         seconds=perf_counter() - start,
     )
+
+
+def _rows(result: PhotoResult, all_faces: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield descriptor, label, path, box and quality of a photo's main face, and of the others."""
+    if result.descriptors is None:
+        return
+    first, folder = main_face(result), os.path.basename(os.path.dirname(result.path))
+    others = [i for i in range(len(result.faces)) if i != first] if all_faces else []
+    for face in (first, *others):
+        label, stored = display_path(folder) if face == first else "", result.faces[face]
+        facts = display_path(result.path), stored.box, list(stored.quality.values())
+        yield result.descriptors[face], label, *facts
 
 
 def main_face(result: PhotoResult) -> int:

@@ -110,9 +110,9 @@ class BackgroundSample:
         return NonMatchScores(mean, float(np.sqrt(variance)))
 
 
-def evenly(rows: NDArray[np.float32], count: int = FACES) -> NDArray[np.float32]:
-    """Return so many of the rows, or all there are, evenly spaced."""
-    return rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)]
+def evenly(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return as many of the rows as a sample has, or all there are, evenly spaced."""
+    return rows[np.linspace(0, len(rows) - 1, min(FACES, len(rows))).astype(np.int64)]
 
 
 def measure_non_matches(
