@@ -16,7 +16,7 @@ EXIT_CODES = {
 ENVIRONMENT = {
     "SETNET_LIBRARY": "the library, unless `--library` names another",
     "SETNET_TOKEN": "the token that clients of `setnet serve` must show",
-    "SETNET_READ_TOKEN": "another token, whose holder may look and search, and neither change nor export",
+    "SETNET_READ_TOKEN": "another token, whose holder may look and search, and change nothing",
     "SETNET_MODELS": "a TOML file with models of your own, or its folder",
     "SETNET_CACHE": "where adapted copies of models are kept",
     "SETNET_KERNELS": "the kernels, by default the fastest that the processor can run: `avx512` or `avx2` on "

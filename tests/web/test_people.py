@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -13,8 +12,7 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from setnet.client import SavedPerson
-from setnet.library import Change, PeopleImport, Person
-from setnet.web import WebSettings
+from setnet.library import Change, Person
 from setnet.web.people import Changes, ExampleFaces, Labels
 from setnet.web.problems import ProblemDetails
 
@@ -284,37 +282,6 @@ def test_the_journal_is_erased(own: TestClient) -> None:
     assert own.delete(f"{API}/changes").status_code == 204
     assert own.get(f"{API}/changes").json() == {"changes": []}
     assert own.post(f"{API}/changes/undo", json={}).status_code == 422
-
-
-def test_people_travel_as_a_file(own: TestClient) -> None:
-    anna = saved(own, "Anna", vector(1), vector(1, 2))
-    answer = own.get(f"{API}/export/people")
-    assert answer.headers["content-disposition"].startswith("attachment")
-    assert answer.json()["people"][0]["id"] == anna["id"]
-    own.delete(at("Anna"))
-    done = TypeAdapter(PeopleImport).validate_python(
-        own.post(f"{API}/import/people", json=answer.json()).json()
-    )
-    assert (done.new, done.examples, done.not_found) == (1, 2, 0)
-    assert own.get(at(anna["id"])).json()["examples"] == 2
-    bare = own.get(f"{API}/export/people?descriptors=false").json()
-    assert (bare["dim"], bare["people"][0]["examples"][0]["descriptor"]) == (None, None)
-    again = own.post(f"{API}/import/people?descriptors=false", json=answer.json()).json()
-    assert (again["not_found"], again["change"]) == (2, None)
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"[[[[", b'{"format": "setnet people", "version": 1}', b"[1]"])
-def test_a_file_that_is_none_is_a_problem(ann: TestClient, body: bytes) -> None:
-    kind = {"Content-Type": "application/json"}
-    answer = ann.post(f"{API}/import/people", content=body, headers=kind)
-    assert answer.status_code == (200 if b"version" in body else 422)
-    assert ann.post(f"{API}/import/people", content=body).status_code == 415
-    assert [person["name"] for person in ann.get(f"{API}/people").json()["people"]] == ["Ann"]
-
-
-def test_a_file_of_people_has_a_largest_size(tmp_path: Path, open_client: Callable[..., Any]) -> None:
-    with open_client(tmp_path / "library", WebSettings(max_people_file=1000)) as client:
-        assert client.post(f"{API}/import/people", json={"format": "x" * 1000}).status_code == 413
 
 
 def test_who_is_together_is_listed_of_a_person(ann: TestClient) -> None:

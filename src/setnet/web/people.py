@@ -1,20 +1,20 @@
-"""`/people`, `/changes`, `/export/people`, `/import/people`: saved people, by name, alias or id.
+"""`/people`, `/changes`: saved people, by name, alias or id.
 
-Their examples, what the user says of matches, the journal of changes with undo, and people as a file.
+Their examples, what the user says of matches, and the journal of changes with undo.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Response
 from pydantic import Field, StringConstraints, model_validator
 
 from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson, Togethers
 from setnet.errors import InvalidInputError
-from setnet.library import Change, Example, Library, PeopleImport, Person
+from setnet.library import Change, Example, Library, Person
 from setnet.library.paths import display_path
 from setnet.library.stacks import Moment, find_stacks
 from setnet.web.faces import (
@@ -36,7 +36,6 @@ from setnet.web.requests import (
     Strict,
     api_router,
     check_addressable,
-    check_json,
     reads,
     reply,
     require_person,
@@ -59,10 +58,6 @@ IfExists = Annotated[
 # The first route that fits is taken: addresses that go on after a name come before those that end with it.
 routes = api_router("people")
 NumberInPath = Annotated[int, Path(ge=1, le=2**62)]
-_FILE_CONTENT = {
-    "application/json": {"schema": {"type": "object", "description": "What /export/people answers"}}
-}
-_FILE_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": _FILE_CONTENT}}
 
 
 class NewPerson(Examples):
@@ -163,16 +158,6 @@ class Changes(Answer):
     """The journal, latest first."""
 
     changes: list[Change]
-
-
-class PeopleFile(Answer):
-    """People as a file: what `POST /import/people` takes."""
-
-    format: str
-    version: int
-    model: Annotated[str | None, Field(description="Whose descriptors are in it; null without")]
-    dim: int | None
-    people: list[dict[str, Any]]
 
 
 @routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)
@@ -410,27 +395,3 @@ def erase_changes(library: Library) -> Response:
     """Delete the journal for good, with the examples that waited in it for an undo."""
     library.people.erase_history()
     return Response(status_code=204)
-
-
-@routes.get("/export/people", response_model=PeopleFile)
-@reads
-def export_people(
-    library: Library,
-    descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
-) -> Response:
-    """Return all saved people as a file: names, example faces with pictures, confirmed and rejected faces."""
-    data = library.people.to_file(descriptors=descriptors).to_bytes()
-    headers = {"Content-Disposition": 'attachment; filename="people.json"'}
-    return Response(data, media_type="application/json", headers=headers)
-
-
-@routes.post("/import/people", openapi_extra=_FILE_BODY)
-async def import_people(
-    request: Request,
-    state: State,
-    descriptors: Annotated[bool, Query(description="Use the file's own; else find the faces again")] = True,
-) -> PeopleImport:
-    """Add the people of a file to those saved here, in one step that can be undone."""
-    check_json(request)
-    data = await request.body()
-    return await state.write(lambda library: library.people.import_file(data, descriptors=descriptors))

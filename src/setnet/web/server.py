@@ -97,7 +97,7 @@ def serve(
 
     On an address that others can reach, and behind a proxy, a token is required: `token`, else
     `SETNET_TOKEN`, else one is made and shown. `SETNET_READ_TOKEN` is one whose holder may look and search,
-    and neither change nor export anything. `uploads` is where photos are kept
+    and change nothing. `uploads` is where photos are kept
     that programs send. `say` shows the address, by default through `logging`.
     """
     settings = _settings(

@@ -21,14 +21,13 @@ class WebSettings:
     ----------
     host, port : where to listen; port 0 takes a free one
     token : what clients must show; None (no token) is accepted on loopback addresses only
-    read_token : another token, whose holder may look and search, and neither change nor export anything
+    read_token : another token, whose holder may look and search, and change nothing
     uploads : a folder for photos that other programs send, which is indexed; None keeps none
     cors : origins of other pages that may call the API
     behind_proxy : believe X-Forwarded-Proto and X-Forwarded-For, which a proxy in front must set
     wrong_tokens : different wrong tokens that one address may show within a minute
     max_upload, max_pixels : largest image, in bytes and decoded
     max_session_body, max_body : largest body of a session, and largest JSON body apart from images in it
-    max_people_file : largest file of people, during whose parsing no other request is answered
     max_in_flight : bytes of request bodies held at one time, over all clients
     body_seconds : how long a client may take to send a body
     face_workers, face_queue, face_seconds : processes that find faces, images that may wait for them, and
@@ -52,7 +51,6 @@ class WebSettings:
     max_pixels: int = 64_000_000
     max_session_body: int = 2048
     max_body: int = 4 * MEGABYTE
-    max_people_file: int = 16 * MEGABYTE
     max_in_flight: int = 512 * MEGABYTE
     body_seconds: float = 60.0
     face_workers: int = 1
