@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import Example, FaceName, Label, Library
+from setnet.library import Example, FaceName, Library
 from tests.support import invented_photos
 from tests.support.invented_photos import face_of
 
@@ -88,15 +88,6 @@ def test_what_was_said_follows_examples_that_are_moved_split_off_or_merged(anna:
     anna.people.reject("Ben", "3", 0)
     anna.people.merge("Cleo", ["Ben", "Anna"], "merge")
     assert sorted(said(anna, "Cleo"), key=repr) == [(False, "1", 1), (False, "2", 1), (True, "3", 0)]
-
-
-def test_labels_have_one_json(anna: Library) -> None:
-    anna.people.reject("Anna", "2", 1)
-    (label,) = anna.people.labels("Anna")
-    assert isinstance(label, Label)
-    facts = label.to_dict()
-    assert {"person": "Anna", "is_match": False, "photo": "2", "face": 1}.items() <= facts.items()
-    assert facts["content"] == anna.photos.get("2").content
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from setnet.client import SavedPerson
 from setnet.library import Change, Person
-from setnet.web.people import Changes, ExampleFaces, Labels
+from setnet.web.people import Changes, ExampleFaces
 from setnet.web.problems import ProblemDetails
 
 pytestmark = pytest.mark.xdist_group("web-api")
@@ -232,7 +232,6 @@ def test_several_examples_leave_in_one_change(own: TestClient) -> None:
         ("post", "Ann/confirm", {"photo": "99", "face": 0}, 404),
         ("post", "Ann/reject", {"photo": "1", "face": 99}, 404),
         ("post", "Ann/reject", {"photo": "1"}, 422),
-        ("get", "Eve/labels", None, 404),
         ("patch", "Ann", {"cover": 99}, 422),
         ("patch", "Ann", {"aliases": [""]}, 422),
         ("patch", "Ann", {"note": "x" * 10_001}, 422),
@@ -266,15 +265,12 @@ def test_matches_are_confirmed_refused_and_undone(own: TestClient, portrait: Cal
     last = own.get(at("Ann", "examples")).json()["examples"][-1]
     assert (last["origin"], last["has_picture"]) == ("confirmed", True)
     own.post(at("Ann", "reject"), json={"photo": pair, "face": 1})
-    said = Labels.model_validate(own.get(at("Ann", "labels")).json()).labels
-    assert [(v.is_match, v.photo, v.face) for v in said] == [(True, pair, 0), (False, pair, 1)]
     assert own.post(f"{API}/changes/undo", json={}).json()["kind"] == "undo"
     changes = Changes.model_validate(own.get(f"{API}/changes?limit=2").json()).changes
     assert [change.summary for change in changes] == [
         "undid: rejected a face for Ann",
         "rejected a face for Ann",
     ]
-    assert [v["is_match"] for v in own.get(at("Ann", "labels")).json()["labels"]] == [True]
 
 
 def test_the_journal_is_erased(own: TestClient) -> None:

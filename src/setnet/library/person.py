@@ -374,19 +374,6 @@ class Label:
     id: int
     added: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the label as values that JSON can hold."""
-        return {
-            "id": self.id,
-            "person": self.person,
-            "is_match": self.is_match,
-            "photo": self.photo_id,
-            "face": self.face,
-            "content": self.content.hex(),
-            "box": list(self.box),
-            "added": utc_time(self.added).isoformat(),
-        }
-
 
 def read_labels(db: sqlite3.Connection, person: int) -> list[Label]:
     """Return all labels on a person, oldest first; of a photo that was copied, one for each copy."""

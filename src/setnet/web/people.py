@@ -135,25 +135,6 @@ class ExampleFaces(Answer):
     examples: list[ExampleFace]
 
 
-class LabelOnFace(Answer):
-    """A face that was confirmed or rejected."""
-
-    id: int
-    person: str
-    is_match: Annotated[bool, Field(description="Whether the face is theirs")]
-    photo: Annotated[str | None, Field(description="Where the face is now; null: in no photo of the library")]
-    face: int | None
-    content: str
-    box: list[float]
-    added: datetime
-
-
-class Labels(Answer):
-    """What was confirmed and rejected of a person."""
-
-    labels: list[LabelOnFace]
-
-
 class Changes(Answer):
     """The journal, latest first."""
 
@@ -238,14 +219,6 @@ def reject_match(library: Library, name: NameInPath, face: FaceReference) -> Sav
     face_descriptor(library, face)
     person, notes = library.people.reject(require_person(library, name), face.photo, face.face)
     return SavedPerson(**asdict(person), notes=tuple(notes))
-
-
-@routes.get("/people/{name:path}/labels", response_model=Labels)
-@reads
-def list_labels(library: Library, name: NameInPath) -> Response:
-    """List what was confirmed and rejected of a person, with where the faces are now."""
-    said = library.people.labels(require_person(library, name))
-    return reply({"labels": [label.to_dict() for label in said]})
 
 
 @routes.get("/people/{name:path}/photos", response_model=PersonPhotos)
