@@ -273,13 +273,6 @@ def test_matches_are_confirmed_refused_and_undone(own: TestClient, portrait: Cal
     ]
 
 
-def test_the_journal_is_erased(own: TestClient) -> None:
-    saved(own, "Ann", vector(1))
-    assert own.delete(f"{API}/changes").status_code == 204
-    assert own.get(f"{API}/changes").json() == {"changes": []}
-    assert own.post(f"{API}/changes/undo", json={}).status_code == 422
-
-
 def test_who_is_together_is_listed_of_a_person(ann: TestClient) -> None:
     assert ann.get(f"{API}/people/ann/together").json() == {"together": [], "total": 0}
     assert ann.get(f"{API}/people/nobody/together").status_code == 404

@@ -360,11 +360,3 @@ def undo_change(library: Library, query: UndoQuery) -> Change:
     The answer is the new entry. A change that a later one builds on is refused with 422: undo that first.
     """
     return library.people.undo(query.change)
-
-
-@routes.delete("/changes", status_code=204)
-@writes
-def erase_changes(library: Library) -> Response:
-    """Delete the journal for good, with the examples that waited in it for an undo."""
-    library.people.erase_history()
-    return Response(status_code=204)
