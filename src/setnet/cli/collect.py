@@ -167,14 +167,10 @@ def status(call: Call, run: RunArgument) -> Result:
         rows.append((step.name, step.state, *counts))
     columns = ["step", "", "entries", "kept", "dropped because"]
     table = Rows(columns, rows, right=["entries", "kept"])
-    return Result(found, table, *_describe_status(found), remarks=_notes(found))
-
-
-def _describe_status(found: RunStatus) -> list[str]:
     lines = [f"{found.pairs:,} pairs of people"] if found.pairs else []
     if found.queue is not None:
         lines.append(f"{found.queue.answered:,} of {found.queue.questions:,} questions answered")
-    return lines
+    return Result(found, table, *lines, remarks=_notes(found))
 
 
 def _notes(found: RunStatus) -> list[str]:

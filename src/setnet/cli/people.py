@@ -32,7 +32,7 @@ from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import Box
-    from setnet.library import Example, People, Person
+    from setnet.library import Example, Person
 
 _SAVED, _EXAMPLES, _EXCHANGE = "Saved people", "Examples and corrections", "Undo, export, import"
 
@@ -168,22 +168,16 @@ def remove(
     file of the library, and the changes that concerned them from the journal.
     """
     saved = call.library.people
-    for name in names:
-        if not for_good:  # else they may have been removed before
-            saved.get(name)
-    who = ", ".join(_describe_removed(saved, name) for name in names)
+    known = [saved.get(name) if name in saved or not for_good else name for name in names]
+    who = ", ".join(  # for good also those who were removed before
+        one if isinstance(one, str) else f"{one.name} ({pluralise(one.examples, 'example face')})"
+        for one in known
+    )
     question = f"Delete {who} for good?" if for_good else f"Remove {who}?"
     require_yes(question, "nobody was removed", yes)
     done = saved.remove(*names, for_good=for_good)
     facts = {"removed": names, "changes": [change.id for change in done], "for_good": for_good}
     return Result(facts, f"removed {', '.join(names)}{' for good' if for_good else ''}")
-
-
-def _describe_removed(saved: People, name: str) -> str:
-    if name not in saved:
-        return name
-    person = saved.get(name)
-    return f"{person.name} ({pluralise(person.examples, 'example face')})"
 
 
 @command(app, panel=_SAVED)

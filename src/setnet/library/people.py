@@ -130,13 +130,6 @@ class People:
         with self._database.reading() as db:
             return read_examples(db, require_person(db, name))
 
-    def example(self, name: Who, number: int) -> Example:
-        """Return an example face of a person by its number."""
-        found = next((e for e in self.examples(name) if e.number == number), None)
-        if found is None:
-            raise InvalidInputError(f"{self.get(name).name!r} has no example {number}")
-        return found
-
     def descriptors(self, name: Who) -> NDArray[np.float32]:
         """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
         return stack_examples(self.get(name).name, self.examples(name))

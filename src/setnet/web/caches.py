@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import inf
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -118,12 +119,12 @@ class Timeline:
     stacks: dict[int, list[int]]
 
 
-class TimelineCache:
+class TimelineCache(_Cache[object, Timeline]):
     """Sorts the photos once for all requests with the same conditions between two changes of the library."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[object, Timeline] = OrderedDict()
+        super().__init__(inf, _MOST_TIMELINES)
+        self._sorting = threading.Lock()
 
     def of(
         self,
@@ -134,12 +135,11 @@ class TimelineCache:
     ) -> Timeline:
         """Return the photos that meet conditions now, with nobody in them of those who must not be."""
         key = (library.path, library.photos.commit(), conditions, tuple(without), collapse)
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = _timeline(library, conditions, without, collapse)
-                if len(self._kept) > _MOST_TIMELINES:
-                    self._kept.popitem(last=False)
-            return self._kept[key]
+        with self._sorting:  # what a page asks for twice at once is sorted once
+            if (timeline := self._value(key)) is None:
+                timeline = _timeline(library, conditions, without, collapse)
+                self._put(key, timeline, 1)
+            return timeline
 
 
 def _timeline(
