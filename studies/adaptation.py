@@ -38,15 +38,16 @@ from setnet.train import (
     TrainingSettings,
     fit_head,
     load_network,
-    load_sface,
+    load_settings,
     new_network,
     save_network,
 )
 from setnet.train.faces import FacePhotos, identity_photos
-from setnet.train.sface import SFace
-from setnet.train.sources import cache_features
-from studies.distillation import FeatureSource, adapt, load_settings
+from studies.distillation import FeatureSource, adapt
+from studies.features import cache_features
+from studies.sface import SFace, load_sface
 
+SETTINGS = str(Path(__file__).with_name("adapt.toml"))
 TITLE = "SFace adapted to degraded photos"
 ORIGINAL, ADAPTED = "original", "adapted"
 ELEMENTS, VERIFICATION = "descriptor per element", "verification"
@@ -127,8 +128,7 @@ class Settings(BaseSettings):
     """Adapt SFace to degraded photos on half of LFW's people; compare both on the other half.
 
     Its last blocks and layer learn to describe a degraded copy (python -m studies.degrade) as the photo itself,
-    and to tell sets apart. Continues where it stopped. setnet train export --out RUN writes the adapted
-    network for setnet index --descriptor.
+    and to tell sets apart. Continues where it stopped.
     """
 
     photos: Path = field(
@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     @property
     def training(self) -> TrainingSettings:
         """The settings of training, with the changes."""
-        return replace(load_settings(self.changes), seed=self.seed)
+        return replace(load_settings(SETTINGS, self.changes), seed=self.seed)
 
     @property
     def kinds(self) -> dict[str, Path]:
@@ -454,11 +454,11 @@ def tables(record: Record) -> list[Table]:
     found.append(result_table("Verification: genuine pairs accepted, percent", shown, matches))
     gains = [_gains(*part) for part in ((sets, "nDCG@10"), (single, "verification")) if part[0]]
     if gains:
-        gains[0] = replace(gains[0], note=verdict(record))
+        gains[0] = replace(gains[0], note=summary(record))
     return [*found, *gains]
 
 
-def verdict(record: Record) -> str:
+def summary(record: Record) -> str:
     """Return in words where the adapted descriptor is better, and where it is worse, by two errors."""
     lines = []
     for kind in record.settings["kinds"]:

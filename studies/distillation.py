@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +15,9 @@ from torch import Tensor, nn
 from setnet.errors import InvalidInputError, TrainingError
 from setnet.train import SetNetwork, TrainingSettings
 from setnet.train.loop import TrainReport, make_deterministic, train_loop
-from setnet.train.sources import Features, LabelledSource, stream
+from setnet.train.sources import LabelledSource, stream
 from setnet.train.training import batch_loss, calibrate_network, compute_elements, set_sizes
-
-
-def load_settings(changes: Sequence[str] = ()) -> TrainingSettings:
-    """Return the settings of the adaptation, in ``adapt.toml``, with changes."""
-    values = tomllib.loads(Path(__file__).with_name("adapt.toml").read_text(encoding="utf-8"))
-    return TrainingSettings.from_dict({"preset": "adapt"} | values).override(changes)
+from studies.features import Features
 
 
 class FeatureSource(LabelledSource):

@@ -71,9 +71,9 @@ class Settings(PeopleSettings):
 @experiment("matching")
 def run(run: Run, settings: Settings) -> None:
     """Fit what similarities mean on one half of the people, and measure on the other what is sure."""
-    model = VirtualPeople.load(settings.people or LFW_LIKE)
+    model = VirtualPeople.load(LFW_LIKE)
     if settings.descriptors is None:
-        split = virtual_split(settings.people, settings.difficulty, settings.seed, VIRTUAL)
+        split = virtual_split(settings.difficulty, settings.seed, VIRTUAL)
         train, test, name = faces_of_people(split.train), faces_of_people(split.test), split.name
     else:
         train, test, name = read_matching_faces(settings.descriptors, settings.degraded, settings.seed)
@@ -89,7 +89,7 @@ def run(run: Run, settings: Settings) -> None:
     run.note(world=name, model=fitted.to_dict(), train=_size(train), test=_size(test))
     if settings.constants is not None:
         write_constants(settings.constants, fitted)
-    _order(run, train, test, fitted, (VirtualPeople.load(settings.people or LFW_LIKE_TRAIN), model), settings)
+    _order(run, train, test, fitted, (VirtualPeople.load(LFW_LIKE_TRAIN), model), settings)
     _ways(run, test, settings)
     _bands(run, test, fitted, settings.trials)
     _absent(run, test, fitted, model, settings)

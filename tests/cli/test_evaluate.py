@@ -10,12 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from setnet.cli.evaluate import app
-from setnet.errors import InvalidInputError, ModelError
+from setnet.errors import InvalidInputError
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LabelledPeople, read_people
 from setnet.evaluate.record import read_record
 from setnet.evaluate.retrieval import Settings
-from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
@@ -70,8 +69,6 @@ def test_other_bad_input(tmp_path: Path) -> None:
         Settings(world="composed")
     with pytest.raises(InvalidInputError, match="simulated draws virtual people"):
         Settings(descriptors=tmp_path / "x.npz", world="simulated")
-    with pytest.raises(InvalidInputError, match="give one of them"):
-        Settings(descriptors=tmp_path / "x.npz", people=tmp_path / "people.npz")
     people = LabelledPeople(
         RNG.standard_normal((60, 16)).astype(np.float32), np.array([f"p{i // 5}" for i in range(60)])
     )
@@ -107,17 +104,3 @@ def test_few_faces_are_compared_without_whitening(tmp_path: Path) -> None:
         assert "+W" not in "".join(rows)
     with pytest.raises(InvalidInputError, match="whitening 32 dimensions needs more than 32 vectors"):
         CliRunner().invoke(app, ["stress", *words, "--method", "mean +W"], catch_exceptions=False)
-
-
-def test_fitted_people_can_be_used(tmp_path: Path) -> None:
-    eye = np.eye(16, dtype=np.float32)
-    VirtualPeople(np.zeros(16, np.float32), eye, 0.5 * eye).save(tmp_path / "people.npz")
-    words = ["orthogonality", "--people", str(tmp_path / "people.npz"), "--repeats", "1"]
-    result = tmp_path / "r.json"
-    done = CliRunner().invoke(app, [*words, "--json", str(result)], catch_exceptions=False)
-    assert done.exit_code == 0
-    assert read_record(result).settings["people"].startswith("people.npz, SHA-256")
-    assert read_record(result).rows[0].facts["dim"] == 16
-    (tmp_path / "people.npz").write_bytes((tmp_path / "people.npz").read_bytes()[:300])
-    with pytest.raises(ModelError, match="no parameters"):
-        CliRunner().invoke(app, words, catch_exceptions=False)

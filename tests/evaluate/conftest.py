@@ -23,7 +23,7 @@ def model() -> VirtualPeople:
 
 @pytest.fixture(scope="session")
 def split() -> TrainTestSplit:
-    return virtual_split(None, 1.5, seed=0, people=150)
+    return virtual_split(1.5, seed=0, people=150)
 
 
 @pytest.fixture(scope="session")

@@ -7,22 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_split
 from setnet.train import VirtualPeople
-
-
-def test_each_file_says_which_half_it_is_from() -> None:
-    assert VirtualPeople.load(LFW_LIKE).half == "test"
-    assert VirtualPeople.load(LFW_LIKE_TRAIN).half == "train"
-
-
-def test_people_of_the_test_half_train_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="test half"):
-        virtual_split(LFW_LIKE, 1.0, seed=0, people=10)
-    unknown = VirtualPeople.load(LFW_LIKE_TRAIN)
-    unknown.save(tmp_path / "people.npz")
-    assert virtual_split(tmp_path / "people.npz", 1.0, seed=0, people=10).train.dim == unknown.dim
 
 
 def test_people_to_fit_on_are_like_the_training_half(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +20,6 @@ def test_people_to_fit_on_are_like_the_training_half(monkeypatch: pytest.MonkeyP
         return load(path)
 
     monkeypatch.setattr(VirtualPeople, "load", noted)
-    split = virtual_split(None, 1.0, seed=0, people=10)
+    split = virtual_split(1.0, seed=0, people=10)
     assert read == [LFW_LIKE_TRAIN, LFW_LIKE]
     assert not np.isin(split.train.labels[split.train.labels != ""], split.test.labels).any()

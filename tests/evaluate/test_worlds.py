@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.fit import fit_virtual, sampled
+from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE, virtual_split
 from setnet.evaluate.worlds import (
     CELEBRITIES_PER_IMAGE,
@@ -20,9 +18,9 @@ from setnet.evaluate.worlds import (
     World,
     composed_world,
     make_plan,
-    press_world,
 )
 from setnet.train.simulated import VirtualPeople
+from studies.fit import sampled
 
 MODEL = VirtualPeople.load(LFW_LIKE)
 
@@ -95,40 +93,9 @@ def test_difficulty_pulls_one_persons_faces_apart() -> None:
         MODEL.harder(0.0)
 
 
-def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
-    half = virtual_split(None, 1.3, seed=1, people=250).train
-    fit = fit_virtual(half.descriptors, half.labels, evaluations=20)
-    assert fit.same.wasserstein < 0.03
-    assert fit.different.wasserstein < 0.03
-    fit.model.save(tmp_path / "people.npz")
-    again = VirtualPeople.load(tmp_path / "people.npz")
-    assert again.face_spread == fit.model.face_spread
-    np.testing.assert_allclose(again.within, fit.model.within, rtol=1e-2, atol=1e-4)
-    with pytest.raises(ModelError, match="no parameters"):
-        VirtualPeople.load(__file__)
-
-
 def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
-    people = virtual_split(None, 1.0, seed=2, people=40).test
+    people = virtual_split(1.0, seed=2, people=40).test
     world = composed_world(people, "some", items=600)
     check_world(world)
     inside = set(world.items[world.owner >= 0].tolist())
     assert all(inside.isdisjoint(rows.tolist()) for rows in world.query_rows)
-
-
-def test_press_photos_become_items(tmp_path: Path) -> None:
-    people = virtual_split(None, 1.0, seed=2, people=6).test
-    known = np.flatnonzero(people.labels != "")
-    paths = [
-        f"x/{people.labels[row]}/{row}.jpg" if row in known else f"x/y/{row}.jpg"
-        for row in range(len(people.labels))
-    ]
-    photo = {name: [{"name": str(people.labels[r]), "image": "/".join(paths[r].split("/")[1:])} for r in rows]
-             for name, rows in (("a", (0, 8)), ("b", (9, 16, 24)))}  # fmt: skip
-    lists = tmp_path / "lists.json"
-    lists.write_text(json.dumps(photo))
-    world = press_world(people, paths, lists, frozenset(people.labels[known].tolist()))
-    check_world(world, of_two=2, of_three=1)
-    assert world.counts.tolist() == [2, 3]
-    with pytest.raises(InvalidInputError, match="LFW's paths"):
-        press_world(people, ["q.jpg"] * len(paths), lists, frozenset())

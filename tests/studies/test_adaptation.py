@@ -14,10 +14,11 @@ from setnet.cli.evaluate import run_study
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import read_split
 from setnet.evaluate.record import Record, Row, read_record
-from setnet.train import load_network, load_sface
+from setnet.train import load_network
 from setnet.train.faces import append_places
 from studies import adaptation
-from studies.adaptation import Settings, photos_of_half, tables, verdict
+from studies.adaptation import Settings, photos_of_half, summary, tables
+from studies.sface import load_sface
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 
@@ -111,7 +112,7 @@ def test_copies_that_do_not_fit_are_refused(photos: Path) -> None:
         adaptation.run(settings)
 
 
-def test_the_verdict_counts_what_is_beyond_chance() -> None:
+def test_the_summary_counts_what_is_beyond_chance() -> None:
     rng = np.random.default_rng(0)
     shared = rng.normal(0, 3, 200)
 
@@ -124,7 +125,7 @@ def test_the_verdict_counts_what_is_beyond_chance() -> None:
     rows = [row("original", kind, 80) for kind in kinds]
     rows += [row("adapted", kind, 80 + gain) for kind, gain in kinds.items()]
     record = Record("adaptation", {"kinds": [*kinds]}, tuple(rows), {}, {"trained": ["coarse"]})
-    lines = verdict(record).splitlines()
+    lines = summary(record).splitlines()
     assert "as they are (not trained on): adapted is better in 0 and worse in 1 of 1" in lines[0]
     assert "coarse (trained on): adapted is better in 1 and worse in 0 of 1" in lines[1]
     assert "better in 0 and worse in 0 of 1" in lines[2]

@@ -8,13 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import InvalidInputError, TrainingError
+from setnet.train import load_settings
 from setnet.train.aggregators import unit
 from setnet.train.backbones import Backbone, InputSpec
 from setnet.train.faces import FaceArray
 from setnet.train.network import SetNetwork, make_aggregator
 from setnet.train.settings import TrainingSettings
-from setnet.train.sources import cache_features
-from studies.distillation import FeatureSource, adapt, load_settings
+from studies.adaptation import SETTINGS
+from studies.distillation import FeatureSource, adapt
+from studies.features import cache_features
 
 PEOPLE, DIM, WIDTH = 40, 16, 24
 SPEC = InputSpec(8, (127.5,) * 3, (64.0,) * 3)
@@ -55,7 +57,7 @@ def source(made: SetNetwork) -> FeatureSource:
 
 def settings(*changes: str) -> TrainingSettings:
     own = ["sets.identities=20", "sets.steps=60", "sets.rate=0.05", "sets.save_every=20"]
-    return load_settings([*own, *changes])
+    return load_settings(SETTINGS, [*own, *changes])
 
 
 def similarity(made: SetNetwork, some: FeatureSource) -> float:
@@ -113,7 +115,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_features_are_computed_once_and_kept(tmp_path: Path) -> None:
     crops = np.random.default_rng(0).integers(0, 255, (20, 8, 8, 3), dtype=np.uint8)
-    augment = load_settings().augment
+    augment = load_settings(SETTINGS).augment
     faces = FaceArray(crops, np.repeat(np.arange(10), 2), SPEC, augment)
     part = nn.Conv2d(3, 4, 3)
     rows = np.arange(3, 20)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,8 +57,19 @@ def test_bad_overrides_name_the_remedy(change: str, message: str) -> None:
 
 
 def test_an_unknown_preset_lists_the_known() -> None:
-    with pytest.raises(InvalidInputError, match="'default', 'faces', 'glyphs', 'paper', 'tiny'"):
+    with pytest.raises(InvalidInputError, match=r"'default', 'paper', 'tiny', 'a path ending in \.toml'"):
         load_settings("huge")
+
+
+def test_settings_may_stand_in_a_file_of_the_users(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("[sets]\nsteps = 7\n")
+    settings = load_settings(str(own), ["sets.rate=0.5"])
+    assert (settings.preset, settings.sets.steps, settings.sets.rate) == ("own", 7, 0.5)
+    for text in ("[sets\n", None):
+        own.unlink() if text is None else own.write_text(text)
+        with pytest.raises(InvalidInputError, match=r"own\.toml: cannot read the settings"):
+            load_settings(str(own))
 
 
 @pytest.mark.parametrize(

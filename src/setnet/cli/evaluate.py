@@ -1,4 +1,4 @@
-"""`setnet evaluate`: the experiments of the paper, one command each, with progress, tables and plots."""
+"""`setnet evaluate`: the experiments of the paper, one command each, with progress and tables."""
 
 from __future__ import annotations
 
@@ -59,15 +59,12 @@ JsonFile = Annotated[
     Path | None,
     option("Keep rows here as they finish; the same command goes on from them.", "--json", metavar="FILE"),
 ]
-PageFile = Annotated[
-    Path | None, option("Also put tables and plots into this page.", "--page", metavar="FILE.md")
-]
-PlotsFolder = Annotated[Path | None, option("Draw plots here, PNG and SVG.", "--plots", metavar="DIR")]
+PageFile = Annotated[Path | None, option("Also put the tables into this page.", "--page", metavar="FILE.md")]
 
 
 @app.callback()
 def evaluate() -> None:
-    """Run the experiments of the paper: tables, plots and JSON of your own descriptors or of simulated ones.
+    """Run the experiments of the paper: tables and JSON of your own descriptors or of simulated ones.
 
     Without --descriptors the people are virtual, drawn from statistics of real descriptors. Ctrl-C keeps the
     finished rows, `--page` puts tables into a page; `compare` shows them beside the paper's tables.
@@ -75,10 +72,10 @@ def evaluate() -> None:
 
 
 def experiment_command(module: ModuleType, made_by: str) -> Callable[..., None]:
-    """Return the command of an experiment: options from its settings, then progress, tables and plots."""
+    """Return the command of an experiment: options from its settings, then progress and tables."""
 
-    def act(settings: Any, json: JsonFile = None, plots: PlotsFolder = None, page: PageFile = None) -> None:
-        from setnet.evaluate import Interrupted, plots_of
+    def act(settings: Any, json: JsonFile = None, page: PageFile = None) -> None:
+        from setnet.evaluate import Interrupted
         from setnet.evaluate.report import write_section
         from setnet.evaluate.tables import conditions
 
@@ -97,8 +94,6 @@ def experiment_command(module: ModuleType, made_by: str) -> Callable[..., None]:
             _print_result(table)
         if record.rows:
             typer.echo(conditions(record))
-        for file in plots_of(record, plots) if plots is not None else ():
-            typer.echo(str(file))
         if page is not None:
             name = record.experiment if json is None else json.stem
             typer.echo(str(write_section(page, f"evaluate {name}", module.TITLE, record, tables, made_by)))

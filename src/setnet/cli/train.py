@@ -1,4 +1,4 @@
-"""`setnet train`: pre-train a backbone, train sets, whiten, export; refit heads; and the paper's claim."""
+"""`setnet train`: pre-train a backbone, train sets, whiten, export; refit heads; the paper's networks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from setnet.cli.command import Call, Result, command
 from setnet.cli.options import argument, make_app, option
 from setnet.cli.output import say
-from setnet.errors import InvalidInputError, choice_error
 
 if TYPE_CHECKING:
-    from setnet.evaluate import Record
     from setnet.train import TrainingSettings
     from setnet.train.loop import TrainReport
 
@@ -28,7 +26,7 @@ DataArgument = Annotated[
     ),
 ]
 OutOption = Annotated[Path, option("The run's folder; made or continued.", "--out", metavar="RUN")]
-PresetOption = Annotated[str, option("default, faces, glyphs, paper or tiny.", "--preset")]
+PresetOption = Annotated[str, option("default, paper, tiny, or a TOML file like theirs.", "--preset")]
 ChangesOption = Annotated[
     list[str] | None,
     option("Override a setting, such as --set sets.steps=500; repeatable.", "--set", metavar="NAME=VALUE"),
@@ -186,108 +184,6 @@ def heads(
 
 
 @command(app, library=False)
-def glyphs(
-    call: Call,
-    out: Annotated[Path | None, option("Draw them into this folder.", "--out", metavar="DIR")] = None,
-    size: Annotated[int, option("Pixels of a picture's side.", min=8, metavar="N")] = 36,
-    packages: Annotated[
-        bool, option("Print the Debian packages of the typefaces, for apt-get.", "--packages")
-    ] = False,
-) -> Result | None:
-    """Draw Chinese characters in many typefaces: thousands of identities to train on, and nobody's face.
-
-    apt-get install $(setnet train glyphs --packages) installs the typefaces.
-    """
-    from setnet.train.glyphs import font_packages, load_glyphs
-
-    lines = [" ".join(font_packages())] if packages else []
-    if out is not None:
-        drawn = load_glyphs(out, size)
-        lines.append(
-            f"{out}: {len(drawn.pictures):,} pictures of {len(set(drawn.characters.tolist())):,} characters "
-            f"in {len(drawn.names)} typefaces, SHA-256 {drawn.checksum[:12]}"
-        )
-    return Result({"packages": font_packages()}, *lines)
-
-
-@command(app, library=False)
-def claim(
-    call: Call,
-    out: OutOption,
-    data: Annotated[Path | None, argument("LFW", "LFW's folders, for faces.")] = None,
-    domain: Annotated[str, option("glyphs: Chinese characters. faces: LFW.")] = "glyphs",
-    preset: Annotated[
-        str | None, option("Of the training [default: named as the domain].", "--preset")
-    ] = None,
-    changes: ChangesOption = None,
-    loss: Annotated[
-        list[str] | None,
-        option(
-            "logistic (the paper's) or contrastive; the first trains all [default: both].", metavar="LOSS"
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None, option("Train everything so often [default: 3].", min=1, metavar="N")
-    ] = None,
-    worlds: Annotated[
-        int | None, option("Test worlds [default: glyphs 3, faces 1].", min=1, metavar="N")
-    ] = None,
-    degraded: Annotated[
-        list[Path] | None,
-        option("Degraded copies of LFW (python -m studies.degrade), to test on; repeatable.", metavar="DIR"),
-    ] = None,
-    without: Annotated[
-        bool,
-        option("Also leave out SetNet-2's parts one by one, and measure single elements.", "--without"),
-    ] = False,
-    record: Annotated[
-        Path | None,
-        option("The file that each training adds to [default: RUN/claim.json].", metavar="FILE.json"),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        option("Also put the tables and the figure into this page.", metavar="FILE.md"),
-    ] = None,
-    device: DeviceOption = "cpu",
-    workers: WorkersOption = None,
-    threads: ThreadsOption = 0,
-) -> Result | None:
-    """Compare SetNet with the paper's baselines, all trained alike, on identities never seen.
-
-    Continues where it stopped; more seeds and losses add to what is there. Pictures and networks are kept in
-    RUN; what stands in the record is not done again, even if RUN was lost.
-    """
-    if domain not in ("faces", "glyphs"):
-        raise choice_error("domain", domain, ["faces", "glyphs"])
-    if (domain == "faces") != (data is not None):
-        raise InvalidInputError(
-            "--domain faces needs LFW's folder, glyphs none: see setnet train claim --help"
-        )
-    settings = _prepare_settings(preset or domain, changes, device, threads)
-    from setnet.evaluate import evaluate_claim as run
-    from setnet.evaluate import faces_domain, glyphs_domain
-
-    if data is not None:
-        tested = faces_domain(data, out, settings, degraded or [])
-    else:
-        tested = glyphs_domain(out / "glyphs", settings)
-    result = run(
-        tested,
-        out,
-        settings,
-        seeds=seeds or 0,
-        worlds=worlds or 0,
-        losses=loss or (),
-        without=without,
-        record=record,
-        device=device,
-        workers=_workers(workers),
-        say=say,
-    )
-    return _claimed(result, [page for page in (out / "claim.md", report) if page is not None])
-
-
-@command(app, library=False)
 def paper(
     call: Call,
     data: Annotated[Path, argument("DATA", "Folders of identities, such as VGGFace2's.")],
@@ -309,24 +205,18 @@ def paper(
     stopped. Several processes: torchrun --nproc-per-node 2 -m setnet train paper ...
     """
     settings = _prepare_settings(preset, changes, device, threads)
-    from setnet.evaluate import evaluate_claim, folder_domain
+    from setnet.evaluate import evaluate_claim, folder_domain, write_claim
+    from setnet.evaluate.claim import tables
     from setnet.train.loop import own_device, process_group
 
     with process_group(own := own_device(device)) as group:
         domain = group.after_first(lambda: folder_domain(data, out, settings, split, sets))
         load = _workers(workers)
         result = evaluate_claim(domain, out, settings, device=own, workers=load, group=group, say=say)
-    return _claimed(result, [out / "claim.md"]) if group.rank == 0 else None
-
-
-def _claimed(record: Record, pages: list[Path]) -> Result:
-    from setnet.evaluate import write_claim
-    from setnet.evaluate.claim import tables
-
-    for page in pages:
-        write_claim(record, page)
-    shown = [table.markdown() for table in tables(record)]
-    return Result({"pages": pages}, *shown, *(f"{page}: tables and figure" for page in pages))
+    if group.rank > 0:
+        return None
+    page, shown = write_claim(result, out / "claim.md"), [table.markdown() for table in tables(result)]
+    return Result({"page": page}, *shown, f"{page}: the tables")
 
 
 def _workers(workers: int | None) -> int:

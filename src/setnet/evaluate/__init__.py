@@ -1,7 +1,7 @@
 """The paper's experiments, a module each, and what they are measured with.
 
 A module such as `stress` has ``Settings``, ``run(settings)`` that returns a `Record`, and ``tables(record)``.
-`tables_of`, `plots_of` and `compare_with_paper` show any record.
+`compare_with_paper` shows a record beside the paper's tables.
 
 >>> from pathlib import Path
 >>> from setnet.evaluate import stress
@@ -28,17 +28,13 @@ __all__ = [
     "calibrate_head",
     "compare_with_paper",
     "evaluate_claim",
-    "faces_domain",
     "first_full_match",
-    "fit",
     "folder_domain",
     "full_match_recall",
-    "glyphs_domain",
     "half_of",
     "identify",
     "ndcg",
     "orthogonality",
-    "plots_of",
     "processor",
     "read_people",
     "read_press_photos",
@@ -47,7 +43,6 @@ __all__ = [
     "refit_heads",
     "retrieval",
     "stress",
-    "tables_of",
     "tradeoff",
     "train_test_split",
     "with_block",
@@ -56,7 +51,6 @@ __all__ = [
 
 # The modules with a command of their own, in the order of the paper; the texts begin their settings too.
 EXPERIMENTS = {
-    "fit": "Fit virtual people to real ones and show how alike the similarities are.",
     "stress": "Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5.",
     "retrieval": "Section 5.2: set vectors alone, one and three examples per person, query aggregation.",
     "tradeoff": "Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags.",
@@ -71,9 +65,9 @@ def experiment_module(name: str) -> ModuleType:
 
 
 if TYPE_CHECKING:
-    from setnet.evaluate import fit, identify, orthogonality, retrieval, stress, tradeoff
+    from setnet.evaluate import identify, orthogonality, retrieval, stress, tradeoff
     from setnet.evaluate.claim import evaluate_claim, write_claim
-    from setnet.evaluate.claim_data import Domain, faces_domain, folder_domain, glyphs_domain
+    from setnet.evaluate.claim_data import Domain, folder_domain
     from setnet.evaluate.heads import refit_heads
     from setnet.evaluate.measures import first_full_match, full_match_recall, ndcg
     from setnet.evaluate.people import (
@@ -85,10 +79,9 @@ if TYPE_CHECKING:
         read_split,
         train_test_split,
     )
-    from setnet.evaluate.plots import plots_of
     from setnet.evaluate.ranking_calibration import calibrate_head
     from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
-    from setnet.evaluate.report import compare_with_paper, tables_of, with_block
+    from setnet.evaluate.report import compare_with_paper, with_block
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:

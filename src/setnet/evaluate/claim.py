@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
 
-from setnet.errors import TrainingError
 from setnet.evaluate.claim_data import (
     CachedPooling,
     Described,
@@ -20,8 +19,6 @@ from setnet.evaluate.claim_data import (
     Test,
     make_world,
     row_variants,
-    validation_quality,
-    verification,
     whitened,
 )
 from setnet.evaluate.ranking_calibration import best_logistic
@@ -45,26 +42,10 @@ from setnet.train.loop import ProcessGroup
 from setnet.train.network import learned_exponents
 from setnet.train.recipes import Recipe
 from setnet.train.settings import BackboneSettings
-from setnet.train.stages import VARIANTS, WITHOUT, Variant, train_variant
-
-ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
-RATES = (0.25, 0.5, 1.0)  # of set training, times that of the settings
-# What a family tries rates with: rows of the table themselves, so that the best trial is already one of them.
-FAMILIES = {
-    "average": Variant("Baseline-2", "average", 2),
-    "gem": Variant("Baseline-GM-2", "gem", 2),
-    "netvlad": Variant("SetNet-2", "netvlad", 2),
-}
-FAMILY_OF = {"before-fc": "average", "gem-per-dim": "gem", "average-fc": "netvlad", "hashed": "netvlad"}
-
-
-def _best(found: dict[str, float]) -> str:
-    return max(found, key=lambda name: found[name])
-
+from setnet.train.stages import VARIANTS, Variant, train_variant
 
 DEPTHS = (10, 30)
 CLAIMED = "SetNet-3 + W"  # the paper's choice
-VERIFIED = 97.0  # % of pairs of test faces that a network of faces tells apart before it trains on sets
 UPPER_BOUND = "Descriptor-per-element"
 LIFTS = (
     Recipe("Lift, 1,024 bits", 1024, 1, "products of directions, 1024 dimensions at one bit"),
@@ -82,12 +63,12 @@ def evaluate_claim(
     seeds: int = 0,
     worlds: int = 0,
     losses: Sequence[str] = (),
-    without: bool = False,
     record: Path | None = None,
     device: str = "cpu",
     workers: int = 0,
     group: ProcessGroup | None = None,
     say: Say = lambda text: None,
+    trainer: type[ClaimTrainer] | None = None,
 ) -> Record:
     """Pre-train, train every variant and measure all.
 
@@ -97,14 +78,14 @@ def evaluate_claim(
     ----------
     seeds, worlds, losses
         As in `Domain`, where they are not given.
-    without
-        Also train SetNet-2 without one of its parts each.
     record
         The file of what was measured; in `out` without it.
     device, workers
         What networks run on, and how many processes load pictures.
     group
-        The processes that train together, in a domain in which nothing is chosen; the first one measures.
+        The processes that train together; the first one measures.
+    trainer
+        What trains and measures one seed; by default by the rates and starts of the settings.
     """
     seeds, worlds, losses = seeds or domain.seeds, worlds or domain.worlds, losses or domain.losses
     group = group or ProcessGroup()
@@ -115,16 +96,16 @@ def evaluate_claim(
     run.note(**domain.facts)
     usual = settings.backbone
 
-    def one(seed: int, name: str = usual.name, dim: int = usual.dim) -> _Seed:
+    def one(seed: int, name: str = usual.name, dim: int = usual.dim) -> ClaimTrainer:
         own = replace(settings, seed=seed)
         if (name, dim) != (usual.name, usual.dim):
             backbone, aggregator = replace(usual, name=name, dim=dim), replace(settings.aggregator, dim=dim)
             own = replace(own, backbone=backbone, aggregator=aggregator)
-        return _Seed(domain, out, own, usual, run, worlds, say, device, workers, group)
+        return (trainer or ClaimTrainer)(domain, out, own, usual, run, worlds, say, device, workers, group)
 
     starts = [one(seed) for seed in range(seeds)]
     others = [one(0, *other) for other in domain.others]
-    if domain.is_fixed:
+    if group.number > 1:
         for start in starts:
             start.train(losses[0], VARIANTS)
         for start in others:
@@ -132,7 +113,7 @@ def evaluate_claim(
     if group.rank > 0:
         return run.record()
     for start in starts:
-        start.measure(losses[0], without)
+        start.measure(losses[0])
     for loss in losses[1:]:
         starts[0].compare(loss, losses[0])
     for start in others:
@@ -140,8 +121,8 @@ def evaluate_claim(
     return run.record()
 
 
-class _Seed:
-    """All rows of one training seed."""
+class ClaimTrainer:
+    """Trains the networks of one seed and measures all rows; a subclass may choose rates and starts."""
 
     def __init__(
         self,
@@ -166,42 +147,49 @@ class _Seed:
             self.folder = out / f"{own.name}-{own.dim}-seed-{settings.seed}"
 
     def train(self, loss: str, variants: Sequence[Variant]) -> None:
-        """Train what rows are missing of, in all processes together; nothing is chosen."""
+        """Train what rows are missing of, in all processes together."""
         for variant in variants:
-            if variant.size and any(self._missing(name, loss) for name, _ in row_variants(variant)):
-                self._trained(variant, loss, self.settings.sets.rate)
+            if variant.size and any(self.missing(name, loss) for name, _ in row_variants(variant)):
+                self.trained(variant, loss, self.settings.sets.rate)
 
     def compared(self, first: str) -> list[Variant]:
-        """Return SetNet and the baseline that was best on validation identities with the loss `first`."""
-        rates = self.run.extra.get("rates", {}).get(first, {})
-        pooled = [family for family in rates if family != "netvlad"] or ["average"]
-        best = max(pooled, key=lambda family: max(rates[family]["tried"].values()) if rates else 0)
-        names = (FAMILIES[best].name, FAMILIES["netvlad"].name, "SetNet-3")
+        """Return SetNet and the baseline that stands for all, with the loss `first`."""
+        names = (self.best_baseline(first), "SetNet-2", "SetNet-3")
         return [variant for variant in VARIANTS if variant.name in names]
 
-    def measure(self, loss: str, without: bool) -> None:
+    def best_baseline(self, loss: str) -> str:
+        """Return the baseline to compare SetNet with where not all are trained."""
+        return "Baseline-2"
+
+    def rate(self, variant: Variant, loss: str) -> float:
+        """Return the rate of set training."""
+        return self.settings.sets.rate
+
+    def with_start(self, variant: Variant) -> Variant:
+        """Return a variant with the softness of its start."""
+        return variant
+
+    def check_backbone(self) -> None:
+        """Raise unless the pre-trained network is good enough to train on sets."""
+
+    def measure(self, loss: str) -> None:
         """Train and measure all that is not there yet: first what needs no set training."""
-        trained = [variant for variant in VARIANTS if variant.size is not None]
-        for variant in trained:  # all is chosen before a row is measured
-            self._check_verification()
-            self._rate(variant, loss)
         self._untrained_rows()
-        for variant in [*trained, *(WITHOUT if without else ())]:
-            self._rows_of(variant, loss)
-        for variant in FAMILIES.values() if without else ():
-            self._elements_of(variant, loss)
+        for variant in VARIANTS:
+            if variant.size is not None:
+                self.rows_of(variant, loss)
 
     def compare(self, loss: str, first: str) -> None:
         """Measure `compared` alone."""
         self._untrained_rows()
         for variant in self.compared(first):
-            self._rows_of(variant, loss)
+            self.rows_of(variant, loss)
 
     def _untrained_rows(self) -> None:
         self._references(lambda: self.baseline, "", "")
         for variant in VARIANTS:
             if variant.size is None:
-                self._rows_of(variant, "")
+                self.rows_of(variant, "")
 
     @cached_property
     def backbone(self) -> Path:
@@ -226,30 +214,17 @@ class _Seed:
         load_backbone(file, self.settings)  # refuses a stored backbone of another shape
         return file
 
-    def _check_verification(self) -> None:
-        """Refuse to train sets with a network that cannot tell faces apart."""
-        found: dict[str, float] = self.run.extra.get("verification", {})
-        if self.domain.is_verified and self.label not in found:
-            accuracy = verification(self._untrained, self.domain, self.device)
-            self.run.note(verification=found | {self.label: round(accuracy, 2)})
-            found = self.run.extra["verification"]
-        is_usual = self.label.startswith("seed")  # of fewer dimensions less is expected
-        if is_usual and found.get(self.label, 100.0) < VERIFIED:
-            raise TrainingError(
-                f"the network tells {found[self.label]} % of pairs of test faces apart before set training, "
-                f"{VERIFIED:g} % are needed: train it longer (pretrain.steps, pretrain.rate)"
-            )
-
     @cached_property
     def baseline(self) -> Described:
         """The pre-trained network's elements, which everything without set training shares."""
-        return self._described(self._untrained)
+        return self.described(self.untrained)
 
     @cached_property
-    def _untrained(self) -> SetNetwork:
-        return self._trained(VARIANTS[0], "", None)
+    def untrained(self) -> SetNetwork:
+        """The pre-trained network, its elements averaged."""
+        return self.trained(VARIANTS[0], "", None)
 
-    def _trained(self, variant: Variant, loss: str, rate: float | None) -> SetNetwork:
+    def trained(self, variant: Variant, loss: str, rate: float | None) -> SetNetwork:
         """Return a variant's network, trained with a loss at a rate of its own, or untrained."""
         settings, folder = self.settings, self.folder / "variants"
         if rate is not None:
@@ -267,7 +242,8 @@ class _Seed:
             self.workers,
         )
 
-    def _described(self, network: SetNetwork) -> Described:
+    def described(self, network: SetNetwork) -> Described:
+        """Return the elements that a network makes."""
         return Described(network, self.domain, self._validation, self._tests, self.settings.seed, self.device)
 
     @cached_property
@@ -287,51 +263,7 @@ class _Seed:
         world = make_world(test.source, *self.domain.size, number, test.repeats, distractors)
         return StressTest(world, test.depths, test.counts)
 
-    def _with_alpha(self, variant: Variant) -> Variant:
-        """Return a variant of NetVLAD with the start that ranks best untrained, unless it has its own."""
-        starts = variant.aggregator in ("netvlad", "hashed") and not self.domain.is_fixed
-        if not starts or variant.alpha is not None:
-            return variant
-        if "alpha" not in self.run.extra:
-            self.say("choosing the softness of NetVLAD's start on validation identities")
-            found = {}
-            for alpha in ALPHAS:
-                tried = Variant(f"alpha {alpha:g}", "netvlad", None, alpha=alpha)
-                network = self._trained(tried, "", None)
-                way = whitened(network, CachedPooling(network), "after", 2, self.baseline)
-                found[f"{alpha:g}"] = round(validation_quality(way, self.baseline), 2)
-            self.run.note(alphas=found, alpha=float(_best(found)))
-        return replace(variant, alpha=float(self.run.extra["alpha"]))
-
-    def _rate(self, variant: Variant, loss: str) -> float:
-        """Return the rate with which the variant's family ranks best, in the better of its forms."""
-        if self.domain.is_fixed:
-            return self.settings.sets.rate
-        family = FAMILY_OF.get(variant.aggregator, variant.aggregator)
-        chosen: dict[str, dict[str, Any]] = self.run.extra.get("rates", {})
-        found = dict(chosen.get(loss, {}).get(family, {}).get("tried", {}))
-        for times in RATES:
-            rate = float(f"{times * self.settings.sets.rate:g}")  # as folders name it
-            if f"{rate:g}" not in found:
-                tried = self._with_alpha(FAMILIES[family])
-                network = self._trained(tried, loss, rate)
-                self.say(f"judging {tried.name} ({loss}, rate {rate:g}) on validation identities")
-                found[f"{rate:g}"] = round(self._quality(network, tried), 2)
-                one = {family: {"tried": found, "rate": float(_best(found))}}
-                chosen = {**chosen, loss: chosen.get(loss, {}) | one}
-                self.run.note(rates=chosen)
-        return float(chosen[loss][family]["rate"])
-
-    def _quality(self, network: SetNetwork, variant: Variant) -> float:
-        described, pooled = self._described(network), CachedPooling(network)
-        found = [
-            validation_quality(whitened(network, pooled, place, variant.size or 2, described), described)
-            for _, place in row_variants(variant)
-        ]
-        network.before = network.after = None
-        return max(found)
-
-    def _missing(self, name: str, loss: str) -> str | None:
+    def missing(self, name: str, loss: str) -> str | None:
         """Return the key of a row that is not there yet."""
         key = f"{name}{f' ({loss})' if loss else ''}, {self.label}"
         return None if self.run.has(key) else key
@@ -340,32 +272,32 @@ class _Seed:
         """Measure lifts, and every element kept in floats and in codes."""
         dim = self.settings.backbone.dim
         for recipe in LIFTS:
-            if recipe.fits(dim) and (key := self._missing(recipe.name + of, loss)):
+            if recipe.fits(dim) and (key := self.missing(recipe.name + of, loss)):
                 rows, labels = described().sample
                 head = SetNet(fit_head(recipe, rows.numpy(), labels.astype(np.str_)))
                 facts: dict[str, object] = {"bytes": head.bytes_per_item}
-                self._add(key, recipe.name + of, loss, SetVectors(head), described(), facts)
+                self.add(key, recipe.name + of, loss, SetVectors(head), described(), facts)
         for bits in (32, *CODE_BITS):
             name = (UPPER_BOUND if bits == 32 else code_name(bits).capitalize()) + of
-            if key := self._missing(name, loss):
+            if key := self.missing(name, loss):
                 facts = {"bytes_per_element": element_bytes(dim, bits)}
                 facts |= described().orthogonality(None)
-                self._add(key, name, loss, EveryElement(bits), described(), facts, bound=bits == 32)
+                self.add(key, name, loss, EveryElement(bits), described(), facts, bound=bits == 32)
 
-    def _rows_of(self, variant: Variant, loss: str) -> None:
+    def rows_of(self, variant: Variant, loss: str) -> None:
         """Measure a variant as it is and whitened."""
         missing = {
-            key: (name, place) for name, place in row_variants(variant) if (key := self._missing(name, loss))
+            key: (name, place) for name, place in row_variants(variant) if (key := self.missing(name, loss))
         }
         of = f", of {variant.name}" if loss and variant.name in CLAIMED else ""
-        if not missing and not (of and self._missing(LAST_REFERENCE + of, loss)):
+        if not missing and not (of and self.missing(LAST_REFERENCE + of, loss)):
             return
-        self._check_verification()
-        variant = self._with_alpha(variant)
-        rate = self._rate(variant, loss) if loss else None
-        network = self._trained(variant, loss, rate)
+        self.check_backbone()
+        variant = self.with_start(variant)
+        rate = self.rate(variant, loss) if loss else None
+        network = self.trained(variant, loss, rate)
         # Without set training a variant differs in its aggregator alone.
-        described = self.baseline if rate is None else self._described(network)
+        described = self.baseline if rate is None else self.described(network)
         pooled = CachedPooling(network)
         for key, (name, place) in missing.items():
             kept = whitened(network, pooled, place, variant.size or 2, described)
@@ -375,21 +307,11 @@ class _Seed:
                 facts["rate"] = rate
             if exponents := learned_exponents(network):
                 facts["exponents"] = [min(exponents), max(exponents)]
-            self._add(key, name, loss, kept, described, facts)
+            self.add(key, name, loss, kept, described, facts)
         if of:
             self._references(lambda: described, of, loss)
 
-    def _elements_of(self, variant: Variant, loss: str) -> None:
-        """Measure what a variant loses before it pools: every element's own vector kept."""
-        name = f"Every element of {variant.name}"
-        if key := self._missing(name, loss):
-            variant = self._with_alpha(variant)
-            network = self._trained(variant, loss, self._rate(variant, loss))
-            facts: dict[str, object] = {"bytes_per_element": NetworkAggregator(network, name).bytes_per_item}
-            kept = EveryElement(change=NetworkAggregator(network, "").describe)
-            self._add(key, name, loss, kept, self._described(network), facts, bound=True)
-
-    def _add(
+    def add(
         self,
         key: str,
         name: str,
@@ -399,6 +321,7 @@ class _Seed:
         facts: dict[str, object],
         bound: bool = False,
     ) -> None:
+        """Calibrate what is kept of sets, measure it in all tests and keep the row."""
         self.say(f"measuring {key}")
         logistic = best_logistic(kept, described.validation[0])
         values: dict[str, list[float]] = {}
@@ -499,7 +422,7 @@ def _counts(row: Row, test: str, depth: int = DEPTHS[0]) -> list[int]:
 
 
 def tables(record: Record) -> list[Table]:
-    """Return nDCG of every test, leads over the best baseline, and what was chosen."""
+    """Return nDCG of every test, and leads over the best baseline."""
     note = (
         "Mean ± standard error over people, training seeds and test worlds. Bold: best by more than the "
         "error of its lead; what keeps every element is excluded. G_diff: of the tested identities, over "
@@ -521,7 +444,7 @@ def tables(record: Record) -> list[Table]:
                 title = f"Networks trained alike, nDCG@{depth}{what}{f', {test}' if test else ''}"
                 found.append(result_table(title, cells, columns, note))
         found += [_lead_table(rows, test, what) for test in tests]
-    return [*found, _choices_table(record, over_seeds(record))]
+    return found
 
 
 def _size(row: Row) -> str:
@@ -558,36 +481,8 @@ def is_reproduced(rows: Sequence[Row], name: str) -> bool:
     return all(lead.points > 2 * lead.error for lead in leads(rows, name) if lead.elements in FACES)
 
 
-def _choices_table(record: Record, rows: Sequence[Row]) -> Table:
-    """Return what was chosen, with the nDCG@10 of all that was tried, and the exponents learned."""
-    extra = record.extra
-    cells = [
-        (f"verification before set training, {name}", f"{accuracy} %", "")
-        for name, accuracy in extra.get("verification", {}).items()
-    ]
-    if "alpha" in extra:
-        cells.append(("start of NetVLAD, alpha", f"{extra['alpha']:g}", _tried(extra["alphas"])))
-    for loss, families in extra.get("rates", {}).items():
-        for family, one in families.items():
-            cells.append(
-                (f"rate of set training, {family} ({loss})", f"{one['rate']:g}", _tried(one["tried"]))
-            )
-    for row in rows:
-        if "exponents" in row.facts and "+ W" not in row.name:
-            low, high = row.facts["exponents"]
-            cells.append((f"exponent p learned from 3, {row.name}", f"{low:.2f} to {high:.2f}", ""))
-    return Table(
-        "Chosen on validation identities", ("what", "chosen", "nDCG@10 of those tried"), tuple(cells)
-    )
-
-
-def _tried(found: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}: {quality}" for name, quality in found.items())
-
-
-def write_claim(record: Record, page: Path) -> Path:
-    """Put tables and figure into a page; a run with several losses, or without parts, has its own section."""
-    parts = any(row.facts["row"] in {variant.name for variant in WITHOUT} for row in record.rows)
-    subject = record.settings["elements"] + (" by parts" if parts else "")
-    name, title = f"claim-{subject.replace(' ', '-')}", f"The paper's claim on {subject}"
-    return write_section(page, name, title, record, tables(record), "setnet train claim")
+def write_claim(record: Record, page: Path, made_by: str = "setnet train paper") -> Path:
+    """Put the tables of a record into a page."""
+    subject = record.settings["elements"]
+    title = f"The paper's claim on {subject}"
+    return write_section(page, f"claim-{subject}", title, record, tables(record), made_by)

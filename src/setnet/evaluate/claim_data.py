@@ -1,10 +1,10 @@
-"""What the paper's claim is tried on: pictures of faces and of characters, and what networks make of them."""
+"""What the paper's claim is tried on: divided pictures, test worlds, and what networks make of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,32 +13,23 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.orthogonality import gram_difference, identity_descriptors
-from setnet.evaluate.people import Similarities, similarities
 from setnet.evaluate.published import import_places, split_photos
-from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.representations import set_vectors, vector_similarities
 from setnet.evaluate.stress_trial import (
     FACES,
     PairSimilarities,
-    Representation,
     StressTest,
     StressWorld,
-    measure_ranking,
     stress_world,
 )
 from setnet.heads import Aggregator
 from setnet.train import NetworkAggregator, SetNetwork, TrainingSettings, new_backbone
 from setnet.train.faces import FacePhotos
-from setnet.train.glyphs import Glyphs, GlyphSource, load_glyphs
-from setnet.train.sface import SFace, frozen_sface
-from setnet.train.sources import Features, FeatureSource, LabelledSource, cache_features
+from setnet.train.sources import LabelledSource
 from setnet.train.stages import PLACES, Variant, whiten
 from setnet.train.training import compute_elements
 
-TRAINED, VALIDATED = 3000, 500  # characters; the others are tested
-HELD_OUT = 100  # people of LFW's training half that scores are calibrated on
-HELD_OUT_TYPEFACES = 0.15  # share of the families
-MEASURED = 12  # pictures of a character that calibration and tests use, at most
+HELD_OUT = 100  # people of the training half that scores are calibrated on
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +69,6 @@ class Domain:
         Everything is trained with the first; with the others, SetNet and the best baseline in the first seed.
     others
         Other backbones with their dimensions, for SetNet and the best baseline in the first seed.
-    is_fixed
-        Whether rates and NetVLAD's start are those of the settings, and nothing is chosen.
-    is_verified
-        Whether a network must tell pairs of elements apart before it trains on sets.
     """
 
     elements: str
@@ -96,61 +83,13 @@ class Domain:
     worlds: int = 1
     losses: Sequence[str] = ("contrastive", "logistic")
     others: Sequence[tuple[str, int]] = ()
-    is_fixed: bool = False
-    is_verified: bool = False
 
 
 Rows = NDArray[np.bool_]
-VIEWS = 3  # of a training photo: as it is at run time, and augmented
 FACES_WORLD = 64_000  # sets, as in the paper
 
 
-def faces_domain(photos: Path, out: Path, settings: TrainingSettings, copies: Sequence[Path] = ()) -> Domain:
-    """Return LFW as the frozen part of SFace sees it, computed once: one half trains, the other is tested.
-
-    `copies` are folders of degraded photos of the same names, which are tested as well.
-    """
-    paths, owner, (train, validation, test) = _parts(photos)
-    frozen, kept = cache(frozen_sface), out / "features"
-
-    def source(chosen: Rows, name: str, views: int = 1, root: Path = photos) -> FeatureSource:
-        rows = np.flatnonzero(chosen)
-        files = [root / paths[row].relative_to(photos) for row in rows.tolist()]
-        labels, places = owner[rows], kept / f"{name}-places.bin"
-        if missing := [file for file in files if not file.is_file()]:
-            raise InvalidInputError(f"{missing[0]} is missing: degrade all photos of {photos}")
-
-        def faces() -> FacePhotos:  # where the features are, no photo is read
-            return FacePhotos(files, labels, SFace.spec, settings.augment, f"{name} faces", places)
-
-        def make(view: int) -> Features:
-            file, every = kept / f"{name}-{view}.npy", np.arange(len(rows))
-            return cache_features(frozen(), faces, every, file, view)
-
-        return FeatureSource(labels, name, make, views)
-
-    learned, calibrate = source(train, "train", VIEWS), source(validation, "validation")
-    tested = source(test, "test")
-    tests = {"": Test(tested, repeats=10), "large sets": Test(tested, (10, 20), (10,))}
-    tests |= {root.name: Test(source(test, root.name, root=root), depths=(10,)) for root in copies}
-    sources = (learned, calibrate, tested)
-    facts = {"identities": [one.people for one in sources], "pictures": [len(one.labels) for one in sources]}
-    return Domain(
-        "faces",
-        learned,
-        learned,
-        calibrate,
-        tests,
-        (0, FACES_WORLD),
-        (0, 6_000),
-        facts,
-        losses=("logistic", "contrastive"),
-        others=[(settings.backbone.name, dim) for dim in (64, 32)],
-        is_verified=True,
-    )
-
-
-def _parts(data: Path, split: Path | None = None) -> tuple[list[Path], NDArray[np.int64], list[Rows]]:
+def divide_photos(data: Path, split: Path | None = None) -> tuple[list[Path], NDArray[np.int64], list[Rows]]:
     """Return photos, whose each is, and which train, validate and are tested.
 
     People of one photo cannot train; they are the distractors of validation.
@@ -172,7 +111,7 @@ def folder_domain(
     `split` is a JSON file of the names to ``train`` and to ``test``. Without it VGGFace2's lists decide, or
     the folders ``train`` and ``test``, or LFW's fixed halves where these are its people, else chance.
     """
-    paths, owner, parts = _parts(data, split)
+    paths, owner, parts = divide_photos(data, split)
     spec, places = new_backbone(settings).spec, out / PLACES
     if spec is None:
         raise InvalidInputError("the paper's networks see photos: choose a backbone other than 'descriptors'")
@@ -199,61 +138,7 @@ def folder_domain(
         seeds=1,
         losses=(settings.sets.loss,),
         others=others,
-        is_fixed=True,
     )
-
-
-def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
-    """Return characters: 3,000 train, 500 calibrate, the rest are tested; some typefaces are held out."""
-    drawn = load_glyphs(folder, settings.augment.short_side)
-    spec = new_backbone(settings).spec
-    assert spec is not None
-    order = np.random.default_rng(0).permutation(int(drawn.characters.max()) + 1)
-    part = np.empty(len(order), np.int64)  # of each character: 0 train, 1 calibrate, 2 test
-    part[order] = np.repeat([0, 1, 2], [TRAINED, VALIDATED, len(order) - TRAINED - VALIDATED])
-    other = _held_out(drawn)[drawn.typefaces]
-    of = part[drawn.characters]
-
-    def source(chosen: NDArray[np.bool_]) -> GlyphSource:
-        return GlyphSource(drawn, np.flatnonzero(chosen), spec, settings.augment)
-
-    train = source((of == 0) & ~other)
-    calibrate, test = (source(_some((of == p) & ~other, drawn.characters)) for p in (1, 2))
-    tests = {
-        "": Test(test),
-        "held-out typefaces": Test(source(_some((of == 2) & other, drawn.characters))),
-    }
-    labelled = len(np.unique(test.labels)) * 7 // 10
-    facts = {
-        "identities": [train.people, calibrate.people, test.people],
-        "pictures": [len(one.labels) for one in (train, calibrate, test)],
-        "typefaces": len(drawn.names),
-        "held_out": [drawn.names[i] for i in np.flatnonzero(_held_out(drawn))],
-        "sha256": drawn.checksum,
-    }
-    return Domain(
-        "characters", train, train, calibrate, tests, (labelled, 24_000), (400, 6_000), facts, worlds=3
-    )
-
-
-def _some(chosen: NDArray[np.bool_], characters: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return `chosen` with no more than `MEASURED` random pictures of a character."""
-    rows = np.random.default_rng(2).permutation(np.flatnonzero(chosen))
-    rows = rows[np.argsort(characters[rows], kind="stable")]
-    first = np.flatnonzero(np.diff(characters[rows], prepend=-1))
-    number = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
-    kept = np.zeros_like(chosen)
-    kept[rows[number < MEASURED]] = True
-    return kept
-
-
-def _held_out(drawn: Glyphs) -> NDArray[np.bool_]:
-    """Return which typefaces no network is trained on: whole families, so that no sister tells of them."""
-    families = sorted(set(drawn.families))
-    chosen = np.random.default_rng(1).permutation(families)[
-        : max(1, round(HELD_OUT_TYPEFACES * len(families)))
-    ]
-    return np.isin(drawn.families, chosen)
 
 
 def make_world(
@@ -328,29 +213,6 @@ def whitened(
     return CachedPooling(network) if place == "before" else pooled
 
 
-def validation_quality(kept: Representation, described: Described) -> float:
-    """Return the nDCG@10 of validation identities, calibrated on another draw of them: mean over sizes."""
-    fitted, judged = described.validation
-    logistic = best_logistic(kept, fitted)
-    return float(np.mean([*measure_ranking(kept, [judged], logistic).values.values()]))
-
-
-def verification(network: SetNetwork, domain: Domain, device: str = "cpu") -> float:
-    """Return the % of pairs of test faces told apart, at the best threshold of validation pairs."""
-    pairs = []
-    for source in (domain.calibrate, domain.tests[""].source):
-        rows = compute_elements(network.to(device), source, np.arange(len(source.labels)), device).numpy()
-        pairs.append(similarities(rows, source.labels, np.random.default_rng(0), PAIRS))
-    network.cpu()
-
-    def accuracy(of: Similarities, bar: float) -> float:
-        return 50.0 * float((of.same > bar).mean() + (of.different <= bar).mean())
-
-    fitted, judged = pairs
-    return accuracy(judged, max(np.linspace(-1, 1, 401).tolist(), key=lambda bar: accuracy(fitted, bar)))
-
-
-PAIRS = 20_000
 WHITENED = 10_000  # pictures that whitening and lifts are fitted on, at most
 Tests = Mapping[str, Sequence[StressTest]]
 

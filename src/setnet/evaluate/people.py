@@ -62,7 +62,7 @@ def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
 
 MIN_PEOPLE = 6
 # Parameters of virtual people, fitted on LFW's test half for simulated worlds and on its training half for
-# whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test`
+# whatever is fitted or trained: `python -m studies.fit LFW.npz --half test`
 # made the first (docs/research/evaluating.md).
 LFW_LIKE = Path(__file__).parent / "data" / "sface_people_test.npz"
 LFW_LIKE_TRAIN = Path(__file__).parent / "data" / "sface_people_train.npz"
@@ -150,16 +150,11 @@ def train_test_split(people: LabelledPeople, name: str, seed: int = 0) -> TrainT
     return split
 
 
-def virtual_split(path: Path | None, difficulty: float, seed: int, people: int = 1500) -> TrainTestSplit:
-    """Return virtual people in place of a descriptor file; nobody is in both split.
-
-    They are those of a file; without one, people to fit on are like LFW's training half, others like its test
-    half.
-    """
-    models = VirtualPeople.load(path or LFW_LIKE_TRAIN).to_train_with(), VirtualPeople.load(path or LFW_LIKE)
+def virtual_split(difficulty: float, seed: int, people: int = 1500) -> TrainTestSplit:
+    """Return virtual people: to fit on like those of LFW's training half, to test on like its test half."""
     parts = []
-    for half, model in enumerate(models):
-        drawn = model.harder(difficulty)
+    for half, model in enumerate((LFW_LIKE_TRAIN, LFW_LIKE)):
+        drawn = VirtualPeople.load(model).harder(difficulty)
         rng = np.random.default_rng((seed, 100 + half))
         several, singles = people, 2 * people
         who = np.concatenate([np.repeat(np.arange(several), 8), several + np.arange(singles)])
@@ -183,14 +178,6 @@ class Similarities:
 
     same: Floats
     different: Floats
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far two samples of similarities are apart."""
-
-    wasserstein: float  # mean distance between equal quantiles, in units of similarity
-    kolmogorov: float  # greatest difference between the two cumulative distributions
 
 
 def similarities(
@@ -222,15 +209,3 @@ def _dots(rows: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
         for at in range(0, len(i), PAIRS_AT_ONCE)
     ]
     return np.concatenate(parts)
-
-
-def distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> Distance:
-    """Return how far apart two samples are.
-
-    >>> distance(np.array([0.0, 1.0]), np.array([0.5, 1.5]))
-    Distance(wasserstein=0.5, kolmogorov=0.5)
-    """
-    from scipy.stats import ks_2samp, wasserstein_distance
-
-    apart = ks_2samp(one, other, method="asymp").statistic  # the method is that of the p-value, not used
-    return Distance(float(wasserstein_distance(one, other)), float(apart))

@@ -9,34 +9,21 @@ from pathlib import Path
 
 from setnet.durable import storage_errors
 from setnet.errors import choice_error
-from setnet.evaluate import EXPERIMENTS, experiment_module
-from setnet.evaluate.plots import plots_of
 from setnet.evaluate.record import Record, Row, mean_and_error
 from setnet.evaluate.stress_trial import FACES, ndcg_name
 from setnet.evaluate.tables import Table, conditions
 
 
-def tables_of(record: Record) -> list[Table]:
-    """Return the tables of a record; those of an unknown experiment are none."""
-    if record.experiment not in EXPERIMENTS or not record.rows:
-        return []
-    found: list[Table] = experiment_module(record.experiment).tables(record)
-    return found
-
-
 def write_section(
     page: Path, name: str, title: str, record: Record, tables: Sequence[Table], made_by: str
 ) -> Path:
-    """Put one result into its generated block of a page, in place of an earlier one or at the end.
-
-    Plots are drawn into the folder ``results`` beside the page.
-    """
-    parts = [f"## {title}\n", *(table.markdown() for table in tables)]
-    for picture in plots_of(record, page.parent / "results" / name.removeprefix("evaluate ")):
-        parts.append(f"![{picture.stem}]({picture.relative_to(page.parent).as_posix()})\n")
-    parts.append(f"Made by `{made_by}`: {conditions(record)}\n")
+    """Put one result into its generated block of a page, in place of an earlier one or at the end."""
+    made = f"Made by `{made_by}`: {conditions(record)}\n"
+    parts = [f"## {title}\n", *(table.markdown() for table in tables), made]
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    _write(page, with_block(text, name, "\n".join(parts)).lstrip("\n"))
+    with storage_errors(page, "cannot write "):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(with_block(text, name, "\n".join(parts)).lstrip("\n"), encoding="utf-8")
     return page
 
 
@@ -48,12 +35,6 @@ def with_block(text: str, name: str, content: str) -> str:
     if pattern.search(text):
         return pattern.sub(lambda _: block, text)
     return text.rstrip("\n") + "\n\n" + block + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    with storage_errors(path, "cannot write "):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 DIFFERENCES: dict[str, str] = {

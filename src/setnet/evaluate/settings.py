@@ -8,8 +8,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from setnet.collect import CollectedSet
 from setnet.collect.dataset import is_collected
 from setnet.errors import InvalidInputError, choice_error
@@ -18,7 +16,6 @@ from setnet.evaluate.people import (
     LFW_LIKE,
     TrainTestSplit,
     read_people,
-    read_split,
     train_test_split,
     virtual_split,
 )
@@ -29,11 +26,10 @@ from setnet.evaluate.worlds import (
     World,
     collected_split,
     composed_world,
-    press_world,
 )
 from setnet.train import VirtualPeople
 
-WORLDS = ("simulated", "composed", "press")
+WORLDS = ("simulated", "composed")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85
 # on the full world (docs/research/claims.md).
 PAPER_DIFFICULTY = 1.7
@@ -100,12 +96,6 @@ class PeopleSettings(Settings):
     descriptors: Path | None = setting(
         None, "Descriptor file, as `setnet describe` writes it.", metavar="FILE.npz", counts=False
     )
-    people: Path | None = setting(
-        None,
-        "Virtual people, as `setnet evaluate fit` writes them [default: like LFW's].",
-        metavar="PEOPLE.npz",
-        counts=False,
-    )
     difficulty: float = setting(
         PAPER_DIFFICULTY,
         "Spread of each virtual person's faces: 1 as on LFW, 1.7 as hard as the paper's.",
@@ -113,22 +103,16 @@ class PeopleSettings(Settings):
     )
     repeats: int = setting(10, "With other query faces each time.", minimum=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.people is not None and self.descriptors is not None:
-            raise InvalidInputError("--people are virtual, --descriptors real: give one of them")
-
     def identity(self) -> dict[str, Any]:
         """Return what the numbers depend on."""
         if self.descriptors is not None:
             return {"descriptors": fingerprint(self.descriptors)} | super().identity()
-        people = "virtual" if self.people is None else fingerprint(self.people)
-        return {"people": people, "difficulty": self.difficulty} | super().identity()
+        return {"people": "virtual", "difficulty": self.difficulty} | super().identity()
 
     def train_test_split(self) -> TrainTestSplit:
         """Return people to fit on and people to test on."""
         if self.descriptors is None:
-            return virtual_split(self.people, self.difficulty, self.seed)
+            return virtual_split(self.difficulty, self.seed)
         return train_test_split(read_people(self.descriptors), self.descriptors.name, self.seed)
 
 
@@ -164,30 +148,26 @@ class WorldSettings(MethodSettings):
 
     world: str | None = setting(
         None,
-        "simulated, composed (of the descriptors), press (LFW), or a folder of `setnet collect` "
+        "simulated, composed (of the descriptors), or a folder of `setnet collect` "
         "[default: by --descriptors].",
         metavar="KIND",
         counts=False,
     )
     scale: float = setting(1.0, "Size of the simulated world; 1 is the paper's 549,000 items.", counts=False)
     items: int = setting(50_000, "Items of a composed world.", minimum=100, counts=False)
-    lists: Path | None = setting(
-        None, "LFW's multi_person_photos.json, for --world press.", metavar="FILE.json", counts=False
-    )
     queries: int = setting(1000, "Half of two people, half of three.", minimum=2)
 
     def __post_init__(self) -> None:
         if self.collected is not None:
-            if self.descriptors is not None or self.people is not None:
+            if self.descriptors is not None:
                 raise InvalidInputError(
-                    f"--world {self.world} has its own descriptors: leave --descriptors and --people out"
+                    f"--world {self.world} has its own descriptors: leave --descriptors out"
                 )
         elif self.world is not None and self.world not in WORLDS:
             raise choice_error("world", self.world, (*WORLDS, "a folder of `setnet collect`"))
         elif self.world == "simulated" and self.descriptors is not None:
             raise InvalidInputError(
-                "--world simulated draws virtual people: leave --descriptors out, or make people like these "
-                "by `setnet evaluate fit` and give them as --people"
+                "--world simulated draws virtual people: leave --descriptors out, or choose --world composed"
             )
         elif self.kind != "simulated" and self.descriptors is None:
             raise InvalidInputError(
@@ -231,20 +211,8 @@ class WorldSettings(MethodSettings):
         if (collected := self.collected) is not None:
             return CollectedWorld(collected, self.seed)
         if self.descriptors is None:
-            people = VirtualPeople.load(self.people or LFW_LIKE)
-            return SimulatedWorld(people, self.seed, self.scale, self.difficulty)
-        if self.kind == "composed":
-            return composed_world(split.test, self.descriptors.name, self.items, self.seed)
-        if self.lists is None:
-            raise InvalidInputError("--world press needs --lists: LFW's multi_person_photos.json")
-        with np.load(self.descriptors, allow_pickle=False) as file:
-            if "paths" not in file:
-                raise InvalidInputError(
-                    f"{self.descriptors} does not say which photo each face is from: make it with "
-                    "`setnet describe`, which writes 'paths'"
-                )
-            paths = file["paths"].tolist()
-        return press_world(read_people(self.descriptors), paths, self.lists, read_split().test, self.seed)
+            return SimulatedWorld(VirtualPeople.load(LFW_LIKE), self.seed, self.scale, self.difficulty)
+        return composed_world(split.test, self.descriptors.name, self.items, self.seed)
 
 
 S = TypeVar("S", bound=Settings, contravariant=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from setnet.collect import CollectedSet
 from setnet.collect.dataset import together_queries
 from setnet.errors import InvalidInputError
-from setnet.evaluate.people import MIN_PEOPLE, LabelledPeople, TrainTestSplit, read_press_photos
+from setnet.evaluate.people import MIN_PEOPLE, LabelledPeople, TrainTestSplit
 from setnet.heads import unit
 from setnet.train import VirtualPeople
 from setnet.train.simulated import SimulatedIdentities
@@ -421,37 +421,3 @@ def composed_world(people: LabelledPeople, name: str, items: int = 50_000, seed:
         rows[at] = own[int(draws[at] * len(own))]
     words = f"{len(plan.faces):,} items composed of real descriptors ({name}), {len(groups)} known people"
     return RealWorld(words, people, rows, plan.faces, owner, query_rows, seed)
-
-
-def press_world(
-    people: LabelledPeople, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
-) -> RealWorld:
-    """Return LFW's press photos with two or more named people as items; ``queried`` limits the queries.
-
-    `paths` are the photos of the descriptors, ending in ``Name/Name_0001.jpg``, and `lists` is LFW's
-    ``multi_person_photos.json``.
-    """
-    row_of = {"/".join(Path(str(path)).parts[-2:]): row for row, path in enumerate(paths)}
-    names = sorted({str(name) for name in people.labels.tolist()} - {""})
-    number = {name: i for i, name in enumerate(names)}
-    rows: list[int] = []
-    counts: list[int] = []
-    for faces in read_press_photos(lists).values():
-        found = [row_of[face["image"]] for face in faces if face["image"] in row_of]
-        if len(found) >= 2:
-            rows += found
-            counts.append(len(found))
-    if not counts:
-        raise InvalidInputError(
-            f"none of the photos in {lists} is among the descriptors: expected LFW's paths"
-        )
-    items = np.array(rows)
-    owner = np.array([number[str(people.labels[row])] for row in rows])
-    used = set(rows)
-    query_rows = [np.empty(0, np.int64)] * len(names)
-    for group in people.groups():
-        name = str(people.labels[group[0]])
-        if name in queried:
-            query_rows[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
-    words = f"{len(counts):,} press photos with two or more named LFW people"
-    return RealWorld(words, people, items, np.array(counts), owner, query_rows, seed)

@@ -29,7 +29,6 @@ __all__ = [
     "load_backbone",
     "load_network",
     "load_settings",
-    "load_sface",
     "match_rates",
     "new_backbone",
     "new_network",
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     )
     from setnet.train.recipes import RECIPES, fit_head
     from setnet.train.settings import TrainingSettings, load_settings
-    from setnet.train.sface import load_sface
     from setnet.train.simulated import VirtualPeople
     from setnet.train.sources import DescriptorSource
     from setnet.train.stages import run_export, run_pretrain, run_sets, run_whiten

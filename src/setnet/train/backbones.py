@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from setnet.errors import choice_error
+from setnet.train.settings import BackboneSettings
 
 
 @dataclass(frozen=True)
@@ -67,34 +69,15 @@ class Descriptors(Backbone):
         return images
 
 
-BACKBONES = ("descriptors", "resnet50", "senet50", "sface", "sface-end", "small")
+def make_backbone(wanted: BackboneSettings) -> Backbone:
+    """Return a fresh backbone, as settings describe it.
 
-
-def make_backbone(
-    name: str, dim: int, size: int = 112, width: float = 1.0, recompute: bool = False
-) -> Backbone:
-    """Return a fresh backbone by name; `size` and `width` are for the small one, `recompute` for ResNets.
-
-    >>> make_backbone("descriptors", 128).dim
+    >>> make_backbone(BackboneSettings("descriptors", 128)).dim
     128
     """
-    if name == "descriptors":
-        return Descriptors(dim)
-    if name == "small":
-        return SmallCNN(dim, size=size, width=width)
-    if name == "sface":
-        from setnet.train.sface import SFace
-
-        return SFace(dim, size)
-    if name == "sface-end":
-        from setnet.train.sface import SFaceTransfer
-
-        return SFaceTransfer(dim)
-    if name in ("resnet50", "senet50"):
-        from setnet.train.resnet import ResNet50
-
-        return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
-    raise choice_error("backbone", name, BACKBONES)
+    if wanted.name not in BACKBONES:
+        raise choice_error("backbone", wanted.name, BACKBONES)
+    return BACKBONES[wanted.name](wanted)
 
 
 WIDTHS = (16, 32, 64, 128)
@@ -128,3 +111,18 @@ class SmallCNN(Backbone):
         """Return the last convolution's output, flattened."""
         out: Tensor = self.trunk(images).flatten(1)
         return out
+
+
+def _resnet(wanted: BackboneSettings) -> Backbone:
+    from setnet.train.resnet import ResNet50
+
+    return ResNet50(wanted.dim, squeeze=wanted.name == "senet50", recompute=wanted.recompute)
+
+
+# A program may add its own kinds, under other names.
+BACKBONES: dict[str, Callable[[BackboneSettings], Backbone]] = {
+    "descriptors": lambda wanted: Descriptors(wanted.dim),
+    "resnet50": _resnet,
+    "senet50": _resnet,
+    "small": lambda wanted: SmallCNN(wanted.dim, wanted.size, wanted.width),
+}

@@ -23,8 +23,9 @@ from setnet.faces.align import TEMPLATE, box_crop, five_point_crop, similarity_t
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
 from setnet.train.backbones import InputSpec
+from setnet.train.loop import SECONDS_BETWEEN_LINES
 from setnet.train.settings import AugmentSettings
-from setnet.train.sources import SECONDS_BETWEEN_LINES, LabelledSource
+from setnet.train.sources import LabelledSource
 
 Pixels = NDArray[np.uint8]
 Place = NDArray[np.float32]  # box and landmarks, 14 numbers; NaN where no face is found

@@ -43,7 +43,6 @@ from setnet.train.aggregators import (
 from setnet.train.backbones import Backbone, make_backbone
 from setnet.train.resnet import load_vggface2
 from setnet.train.settings import BackboneSettings, TrainingSettings
-from setnet.train.sface import SFaceTransfer, load_sface
 
 AGGREGATORS = ("average", "average-fc", "before-fc", "gem", "gem-per-dim", "hashed", "memory", "netvlad")
 
@@ -175,20 +174,13 @@ class StoredNetwork:
 
 
 def new_backbone(settings: TrainingSettings) -> Backbone:
-    """Return the backbone that settings describe: from a VGGFace2 checkpoint when they name one, else fresh.
-
-    SFace comes with the weights of its file in the model registry.
-    """
+    """Return the backbone that settings describe: fresh, or from the VGGFace2 checkpoint that they name."""
     wanted = settings.backbone
-    if wanted.name == "sface":
-        return load_sface(wanted.dim, wanted.size)
-    if wanted.name == "sface-end":
-        return SFaceTransfer(wanted.dim, load_sface())
     if wanted.weights:
         net = load_vggface2(wanted.weights, wanted.dim)
         net.recompute = wanted.recompute
         return net
-    return make_backbone(wanted.name, wanted.dim, wanted.size, wanted.width, wanted.recompute)
+    return make_backbone(wanted)
 
 
 def new_network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
@@ -201,9 +193,9 @@ def _shape(settings: BackboneSettings) -> tuple[str, int, int, float]:
     return settings.name, settings.dim, settings.size, settings.width
 
 
-def _empty_backbone(settings: BackboneSettings, bias: bool, recompute: bool = False) -> Backbone:
+def _empty_backbone(settings: BackboneSettings, bias: bool) -> Backbone:
     """Return a backbone to load weights into; those of VGGFace2 have no bias in their last layer."""
-    backbone = make_backbone(*_shape(settings), recompute)
+    backbone = make_backbone(settings)
     if not bias and backbone.spec is not None:
         backbone.reduce.register_parameter("bias", None)
     return backbone
@@ -220,7 +212,7 @@ def load_backbone(path: Path, settings: TrainingSettings) -> Backbone:
     stored = TrainingSettings.from_dict(meta["settings"])
     if _shape(stored.backbone) != _shape(settings.backbone):
         raise ModelError(f"{path}: holds {stored.backbone}, the settings name {settings.backbone}")
-    backbone = _empty_backbone(settings.backbone, "reduce.bias" in tensors, settings.backbone.recompute)
+    backbone = _empty_backbone(settings.backbone, "reduce.bias" in tensors)
     backbone.load_state_dict(tensors)
     return backbone.eval()
 

@@ -28,11 +28,6 @@ class BackboneSettings:
     weights: str = ""
     recompute: bool = False
 
-    @property
-    def is_pretrained(self) -> bool:
-        """Whether it starts with weights that were trained on faces before."""
-        return self.name == "sface" or bool(self.weights)
-
 
 @dataclass(frozen=True)
 class AggregatorSettings:
@@ -212,18 +207,22 @@ def presets() -> list[str]:
     """Return the names of the presets.
 
     >>> presets()
-    ['default', 'faces', 'glyphs', 'paper', 'tiny']
+    ['default', 'paper', 'tiny']
     """
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
 def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> TrainingSettings:
-    """Return a preset's settings with overrides applied.
+    """Return the settings of a preset, or of a TOML file like theirs, with overrides applied.
 
     >>> load_settings("paper", ["sets.sizes=[3]"]).sets.sizes
     (3,)
     """
-    if preset not in presets():
-        raise choice_error("preset", preset, presets())
-    text = (PRESETS / f"{preset}.toml").read_text(encoding="utf-8")
-    return TrainingSettings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)
+    file = Path(preset) if preset.endswith(".toml") else PRESETS / f"{preset}.toml"
+    if file.parent == PRESETS and preset not in presets():
+        raise choice_error("preset", preset, [*presets(), "a path ending in .toml"])
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{file}: cannot read the settings in it ({error})") from error
+    return TrainingSettings.from_dict({"preset": file.stem} | values).override(overrides)

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, ModelError, choice_error
+from setnet.errors import InvalidInputError, ModelError
 from setnet.heads import unit
 from setnet.library.descriptor_files import read_arrays
 
 Floats = NDArray[np.float32]
 ARRAYS = ("mean", "between", "within")
 NUMBERS = ("person_spread", "face_spread")
-HALVES = ("train", "test", "all", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +36,6 @@ class VirtualPeople:
     q = exp(person_spread a + face_spread b), a drawn once per person and b once per face, makes people with
     good and poor photos and good and poor photos of each.
 
-    ``half`` says which people they were fitted on: ``"train"``, ``"test"`` or ``"all"``, empty if not known.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -55,11 +52,6 @@ class VirtualPeople:
     within: Floats
     person_spread: float = 0.0
     face_spread: float = 0.0
-    half: str = ""
-
-    def __post_init__(self) -> None:
-        if self.half not in HALVES:
-            raise choice_error("half", self.half, HALVES)
 
     @property
     def dim(self) -> int:
@@ -93,15 +85,6 @@ class VirtualPeople:
             self.face_spread * rng.standard_normal(len(who), dtype=np.float32)
         )
         return unit(identities.centres[who] + noise * quality[:, None])
-
-    def to_train_with(self) -> VirtualPeople:
-        """Return these people, unless they were fitted on those that are kept for tests."""
-        if self.half == "test":
-            raise InvalidInputError(
-                "these virtual people were fitted on the test half, and what is fitted to them would be "
-                "judged by people it has seen: fit them with `setnet evaluate fit FILE.npz --half train`"
-            )
-        return self
 
     def harder(self, difficulty: float) -> VirtualPeople:
         """Return people whose faces vary ``difficulty`` times as much; 1 leaves them as real as fitted."""
@@ -171,7 +154,7 @@ class VirtualPeople:
         """Write the parameters as a small ``.npz``."""
         arrays = {name: getattr(self, name).astype(np.float16) for name in ARRAYS}
         numbers = {name: np.float64(getattr(self, name)) for name in NUMBERS}
-        np.savez_compressed(str(path), **arrays, **numbers, half=np.str_(self.half))  # type: ignore[arg-type]
+        np.savez_compressed(str(path), **arrays, **numbers)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> VirtualPeople:
@@ -180,11 +163,9 @@ class VirtualPeople:
             found = read_arrays(path, (*ARRAYS, *NUMBERS))
             mean, between, within = (array.astype(np.float32) for array in found[: len(ARRAYS)])
             person_spread, face_spread = (float(number) for number in found[len(ARRAYS) :])
-            with np.load(path, allow_pickle=False) as file:
-                half = str(file["half"]) if "half" in file else ""
         except (InvalidInputError, TypeError, ValueError) as error:
             raise ModelError(f"{path} holds no parameters of virtual people: {error}") from error
-        return cls(mean, between, within, person_spread, face_spread, half)
+        return cls(mean, between, within, person_spread, face_spread)
 
 
 def _root(covariance: NDArray[np.float64]) -> Floats:

@@ -89,12 +89,6 @@ VARIANTS = (
     Variant("AggNet-3", "hashed", 3),
 )
 
-# What SetNet-2 is without one of its parts each; the loss is the other thing to change.
-WITHOUT = (
-    Variant("SetNet-2, hard start", "netvlad", 2, alpha=0.0),
-    Variant("SetNet-2, one cluster", "netvlad", 2, clusters=1),
-)
-
 
 def train_variant(
     variant: Variant,
@@ -312,7 +306,7 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if settings.backbone.name not in BACKBONES:
         raise choice_error("backbone", settings.backbone.name, BACKBONES)
     stored = out / "backbone.safetensors"
-    if not stored.is_file() and settings.backbone.is_pretrained:
+    if not stored.is_file() and settings.backbone.weights:
         return new_backbone(settings)
     return load_backbone(stored, settings)
 

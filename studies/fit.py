@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.people import (
-    Distance,
-    Similarities,
-    distance,
-    read_people,
-    similarities,
-    train_test_split,
-)
+from setnet.evaluate.people import Similarities, read_people, similarities, train_test_split
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
@@ -28,6 +22,14 @@ TITLE = "Virtual people against real ones"
 PEOPLE, FACES_EACH = 3000, 4
 
 
+@dataclass(frozen=True)
+class Distance:
+    """How far two samples of similarities are apart."""
+
+    wasserstein: float  # mean distance between equal quantiles, in units of similarity
+    kolmogorov: float  # greatest difference between the two cumulative distributions
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Virtual people, the similarities of the real and of the virtual ones, and how far apart they are."""
@@ -37,6 +39,18 @@ class Fit:
     virtual: Similarities
     same: Distance
     different: Distance
+
+
+def distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> Distance:
+    """Return how far apart two samples are.
+
+    >>> distance(np.array([0.0, 1.0]), np.array([0.5, 1.5]))
+    Distance(wasserstein=0.5, kolmogorov=0.5)
+    """
+    from scipy.stats import ks_2samp, wasserstein_distance
+
+    apart = ks_2samp(one, other, method="asymp").statistic  # the method is that of the p-value, not used
+    return Distance(float(wasserstein_distance(one, other)), float(apart))
 
 
 def sampled(model: VirtualPeople, seed: int, people: int = PEOPLE, pairs: int = 100_000) -> Similarities:
@@ -113,7 +127,7 @@ def run(run: Run, settings: Settings) -> None:
     run.say("fitting")
     found = fit_virtual(people.descriptors, people.labels, settings.seed)
     if settings.out is not None:
-        replace(found.model, half=settings.half).save(settings.out)
+        found.model.save(settings.out)
     run.note(
         world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
         person_spread=found.model.person_spread,
@@ -146,3 +160,9 @@ def tables(record: Record) -> list[Table]:
     )
     columns = ("pairs", "real mean", "sd", "virtual mean", "sd", "Wasserstein", "Kolmogorov-Smirnov")
     return [Table("Similarities of real and of virtual people", columns, cells)]
+
+
+if __name__ == "__main__":
+    from setnet.cli.evaluate import run_study
+
+    run_study(sys.modules[__name__], "python -m studies.fit")

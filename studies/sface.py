@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from setnet.errors import ModelError
 from setnet.faces import model_entry, model_paths
-from setnet.train.backbones import Backbone, InputSpec
+from setnet.train.backbones import BACKBONES, Backbone, InputSpec
 
 # What OpenCV's block quantisation calls the parts of a tensor.
 CODES, SCALES, ZEROS, SHAPE = "_quantized", "_scales", "_zero_point", "_shape"
@@ -186,3 +186,8 @@ def _norm(weights: Mapping[str, Floats], name: str, place: str) -> dict[str, NDA
     parts = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_var"}
     state: dict[str, NDArray[Any]] = {f"{place}.num_batches_tracked": np.zeros((), np.int64)}
     return state | {f"{place}.{ours}": weights[f"{name}_{theirs}"] for ours, theirs in parts.items()}
+
+
+# With this module imported, settings may name them as `backbone.name`.
+BACKBONES["sface"] = lambda wanted: load_sface(wanted.dim, wanted.size)
+BACKBONES["sface-end"] = lambda wanted: SFaceTransfer(wanted.dim, load_sface())

@@ -8,8 +8,8 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from setnet.errors import TrainingError
-from setnet.train import glyphs
-from setnet.train.glyphs import installed_typefaces, kanji, load_glyphs
+from studies import glyphs
+from studies.glyphs import installed_typefaces, kanji, load_glyphs
 
 SOME = kanji()[:24]
 

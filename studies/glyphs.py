@@ -25,8 +25,8 @@ from scipy.sparse.csgraph import connected_components
 from setnet.errors import TrainingError
 from setnet.train.backbones import InputSpec
 from setnet.train.faces import FaceSource, Pixels
+from setnet.train.loop import SECONDS_BETWEEN_LINES
 from setnet.train.settings import AugmentSettings
-from setnet.train.sources import SECONDS_BETWEEN_LINES
 
 FONTS = Path("/usr/share/fonts")
 LEAST_CHARACTERS = 4000  # of a typeface, or it is left out
@@ -217,7 +217,7 @@ def _render(folder: Path, size: int, typefaces: Sequence[Typeface], seed: int) -
     if len(typefaces) < 4:
         raise TrainingError(
             f"{len(typefaces)} typefaces with Chinese characters are installed, at least 4 are needed: "
-            "apt-get install $(setnet train glyphs --packages)"
+            "apt-get install $(python -m studies.claim packages)"
         )
     folder.mkdir(parents=True, exist_ok=True)
     numbers = [[i for i, c in enumerate(kanji()) if c in t.characters] for t in typefaces]

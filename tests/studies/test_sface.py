@@ -11,15 +11,17 @@ import torch
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+import studies
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entry, model_paths
 from setnet.train.network import export_backbone, new_backbone
 from setnet.train.settings import load_settings
-from setnet.train.sface import SFace, frozen_sface, load_sface, onnx_weights
-from setnet.train.sources import FeatureSource
 from setnet.train.training import pretrain
+from studies.features import FeatureViews
+from studies.sface import SFace, frozen_sface, load_sface, onnx_weights
 from tests.support.learn_people import pattern
 
+FACES = str(Path(studies.__file__).with_name("faces.toml"))
 CROPS = [pattern(person, 0, 112) for person in range(6)]
 
 
@@ -64,7 +66,6 @@ def test_its_two_parts_are_the_whole_and_share_its_weights(sface: SFace, last: i
 
 
 def test_settings_name_it_and_cannot_change_its_shape() -> None:
-    assert load_settings("default", ["backbone.name=sface"]).backbone.is_pretrained
     with pytest.raises(ModelError, match="128 dimensions of 112 pixels, not 64 of 112"):
         new_backbone(load_settings("default", ["backbone.name=sface", "backbone.dim=64"]))
 
@@ -99,7 +100,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.M
         onnx_weights(tmp_path / "half.onnx")
     stored(tmp_path / "other.onnx", {"conv_1_conv2d_weight": np.zeros((1, 4), np.float32)})
     other = {"model": tmp_path / "other.onnx"}
-    monkeypatch.setattr("setnet.train.sface.model_paths", lambda entry: other)
+    monkeypatch.setattr("studies.sface.model_paths", lambda entry: other)
     with pytest.raises(ModelError, match="not those of SFace"):
         load_sface()
 
@@ -117,7 +118,7 @@ def stored(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
 
 
 def test_a_transfer_trains_its_last_layer_and_leaves_the_rest() -> None:
-    settings = load_settings("faces", ["pretrain.steps=2", "pretrain.batch=4", "backbone.dim=8"])
+    settings = load_settings(FACES, ["pretrain.steps=2", "pretrain.batch=4", "backbone.dim=8"])
     torch.manual_seed(0)
     backbone = new_backbone(settings)
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
@@ -129,7 +130,7 @@ def test_a_transfer_trains_its_last_layer_and_leaves_the_rest() -> None:
         assert os.getpid() == parent, "each worker would make the features, all in the same file"
         return views[view]
 
-    source = FeatureSource(np.repeat(np.arange(3), 2), "features", make, 2)
+    source = FeatureViews(np.repeat(np.arange(3), 2), "features", make, 2)
     with TemporaryDirectory() as folder:
         pretrain(backbone, source, settings, Path(folder), workers=2)
     changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, before[name])}
@@ -141,6 +142,6 @@ def test_a_transfer_trains_its_last_layer_and_leaves_the_rest() -> None:
 
 
 def test_frozen_blocks_and_what_follows_them_are_the_whole(sface: SFace) -> None:
-    backbone = new_backbone(load_settings("faces"))
+    backbone = new_backbone(load_settings(FACES))
     with torch.no_grad():
         np.testing.assert_allclose(backbone.features(frozen_sface()(images())), sface(images()), atol=1e-4)
