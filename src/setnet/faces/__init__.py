@@ -21,7 +21,6 @@ __all__ = [
     "Detector",
     "Face",
     "FaceSettings",
-    "KnownFile",
     "Metric",
     "ModelEntry",
     "ModelFile",
@@ -33,7 +32,6 @@ __all__ = [
     "add_model_file",
     "describe_faces",
     "extract_faces",
-    "identify_file",
     "load_descriptor",
     "load_detector",
     "model_entries",
@@ -63,10 +61,8 @@ if TYPE_CHECKING:
     from setnet.faces.sessions import load_descriptor, load_detector
     from setnet.faces.settings import PRESETS, FaceSettings
     from setnet.faces.user_models import (
-        KnownFile,
         add_model,
         add_model_file,
-        identify_file,
         remove_model,
     )
 else:

@@ -6,7 +6,6 @@ import math
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,61 +27,24 @@ from setnet.faces.registry import (
 )
 from setnet.faces.sessions import forget_adapted, load_descriptor, load_detector, open_session
 
-_FILE = Path(__file__).with_name("known_files.toml")
-
-
-@dataclass(frozen=True)
-class KnownFile:
-    """A model file known by its hash, with the name it gets; one of a registered model needs no kind."""
-
-    name: str
-    kind: str | None
-    licence: str
-    terms: str
-    origin: str
-    sha256: str
+_FILE = Path(__file__).with_name("model_kinds.toml")
 
 
 def model_kinds() -> Mapping[str, str]:
     """Return the kinds of descriptor model that can be added, each with what it is."""
-    return {name: str(facts["about"]) for name, facts in _tables()["kinds"].items()}
+    return {name: str(facts["about"]) for name, facts in _kinds().items()}
 
 
 def crop_settings(kind: str) -> dict[str, Any]:
     """Return how models of a kind want their crops, as keys of a registry entry."""
-    kinds = _tables()["kinds"]
+    kinds = _kinds()
     if kind not in kinds:
         raise choice_error("kind of model", kind, sorted(kinds))
     return {key: value for key, value in kinds[kind].items() if key != "about"}
 
 
-def identify_file(file: Path) -> KnownFile | None:
-    """Return what is known of a model file by its hash: one of a model that can be added, or of the list.
-
-    Raises
-    ------
-    ModelError
-        When there is no such file.
-    """
-    if not file.is_file():
-        raise ModelError(f"no model file {file}")
-    found = hash_file(file)
-    for entry in model_entries().values():
-        if len(entry.files) == 1 and entry.files[0].is_fetched and entry.files[0].sha256 == found:
-            return KnownFile(entry.name, None, entry.licence, entry.terms, entry.origin, found)
-    return next((known for known in known_files() if known.sha256 == found), None)
-
-
-def known_files() -> list[KnownFile]:
-    """Return the listed files."""
-    return [
-        KnownFile(f["name"], f["kind"], f["licence"], f.get("terms", ""), f["from"], f["sha256"])
-        for f in _tables()["files"]
-    ]
-
-
 @cache
-def _tables() -> dict[str, Any]:
+def _kinds() -> dict[str, Any]:
     return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
@@ -152,7 +114,6 @@ def add_model_file(
     kind: str | None = None,
     licence: str | None = None,
     origin: str | None = None,
-    accepted: bool = False,
 ) -> ModelEntry:
     """Add a user's own ONNX file: it is copied, and gets an entry with the crops that its kind wants.
 
@@ -161,30 +122,24 @@ def add_model_file(
     file
         The ONNX file.
     name
-        What to call it; that of a known file, else the file's name.
+        What to call it; the file's name by default.
     kind
-        Of `model_kinds`; not needed for a file that is known by its hash.
+        Of `model_kinds`.
     licence
         Shown by `setnet models`.
     origin
         What the file was made from; also shown.
-    accepted
-        Whether the user agrees to the licence of a known file.
     """
-    known = identify_file(file)
-    if known is not None and not accepted:
-        raise ModelError(f"{file} is {known.name}, licence {known.licence}, which must be agreed to first")
-    if known is not None and known.kind is None:
-        return _add_registered(file, known.name, name)
-    kind = kind or (known.kind if known else None)
+    if not file.is_file():
+        raise ModelError(f"no model file {file}")
     if kind is None:
         raise InvalidInputError(
-            f"{file} is not a file that setnet knows: say with --kind which input it takes. There are "
+            f"{file}: say with --kind which input it takes. There are "
             + "; ".join(f"{kind} ({about})" for kind, about in model_kinds().items())
         )
-    facts = crop_settings(kind) | {"licence": licence or (known.licence if known else "not stated")}
-    facts |= {"from": known.origin if known else origin or f"{file.name}, a file of your own"}
-    own_name = _free_name(name or (known.name if known else file.stem))
+    facts = crop_settings(kind) | {"licence": licence or "not stated"}
+    facts |= {"from": origin or f"{file.name}, a file of your own"}
+    own_name = _free_name(name or file.stem)
     size, dim, output = _probe_model(file, int(facts["size"]))
     facts |= {"size": size} | ({"output": output} if output else {})
     place = models_folder() / f"{own_name}.onnx"
@@ -215,18 +170,6 @@ def remove_model(name: str) -> list[Path]:
     for file in entries[name].files:
         forget_adapted(str(file.sha256))
     return there
-
-
-def _add_registered(file: Path, registered: str, name: str | None) -> ModelEntry:
-    if name not in (None, registered):
-        raise InvalidInputError(f"{file} is the model {registered!r}: it cannot be called {name!r}")
-    entry = model_entries()[registered]
-    place = place_file(entry, entry.files[0])
-    if place is not None and not _is_right(place, entry.files[0]):
-        with file.open("rb") as source:
-            store_checked(source, place, entry.files[0].sha256, str(file))
-    _load(entry)
-    return entry
 
 
 def _free_name(name: str) -> str:

@@ -1,10 +1,9 @@
-"""Adding and removing models: from a wheel, as one's own file, known and unknown ones."""
+"""Adding and removing models: from a wheel, and one's own files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,14 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import (
     add_model,
     add_model_file,
-    identify_file,
     load_descriptor,
     model_entries,
     model_entry,
     models,
     remove_model,
-    user_models,
 )
-from setnet.faces.registry import models_folder
-from setnet.faces.user_models import _tables, crop_settings, known_files, model_kinds
+from setnet.faces.registry import entry_from_table, models_folder
+from setnet.faces.user_models import crop_settings, model_kinds
 from tests.support.small_models import small_descriptor, write_small_model, write_wheel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -47,16 +44,6 @@ def offered(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setenv("SETNET_MODELS", str(tmp_path / "offer.toml"))
     path: Path = write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, small)
     return path
-
-
-@pytest.fixture
-def known(small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The small model, known by its hash as a file that takes BGR."""
-    digest = hashlib.sha256(small.read_bytes()).hexdigest()
-    listed = {"kind": "adaface", "licence": "for friends", "from": "nowhere", "sha256": digest}
-    tables = _tables() | {"files": [{"name": "known-net", **listed}]}
-    monkeypatch.setattr(user_models, "_tables", lambda: tables)
-    return small
 
 
 def crops() -> list[np.ndarray]:
@@ -99,30 +86,7 @@ def test_a_model_that_is_there_is_not_fetched_again(offered: Path, monkeypatch: 
         add_model("offer", accepted=True, wheel=offered)
 
 
-def test_the_same_file_without_its_wheel_is_the_same_model(offered: Path, small: Path) -> None:
-    found = identify_file(small)
-    assert found is not None
-    assert (found.name, found.kind, found.licence, found.terms) == ("offer", None, "for friends", "Be nice.")
-    with pytest.raises(ModelError, match="must be agreed to first"):
-        add_model_file(small)
-    with pytest.raises(InvalidInputError, match="is the model 'offer': it cannot be called 'mine'"):
-        add_model_file(small, name="mine", accepted=True)
-    assert add_model_file(small, accepted=True) == model_entries()["offer"]
-    assert load_descriptor("offer").dim == 24
-
-
-def test_a_file_known_by_its_hash_gets_the_crops_it_wants(known: Path) -> None:
-    entry = add_model_file(known, accepted=True)
-    assert (entry.name, entry.colour, entry.dim, entry.size) == ("known-net", "bgr", 24, 112)
-    assert (entry.licence, entry.origin) == ("for friends", "nowhere")
-    np.testing.assert_allclose(load_descriptor("known-net").describe(crops()), expected("bgr"), atol=1e-5)
-    known.unlink()  # a copy was taken
-    assert {model.name: model.hash_ok for model in models()}["known-net"] is True
-    assert [path.name for path in remove_model("known-net")] == ["known-net.toml", "known-net.onnx"]
-    assert "known-net" not in model_entries()
-
-
-def test_an_unknown_file_needs_its_kind(small: Path) -> None:
+def test_an_own_file_needs_its_kind(small: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"say with --kind .*adaface \(AdaFace: BGR"):
         add_model_file(small)
     with pytest.raises(InvalidInputError, match="unknown kind of model 'ada': valid are 'adaface'"):
@@ -132,7 +96,13 @@ def test_an_unknown_file_needs_its_kind(small: Path) -> None:
     np.testing.assert_allclose(load_descriptor("small_net").describe(crops()), expected("rgb"), atol=1e-5)
     with pytest.raises(InvalidInputError, match="there is a model 'small_net' already"):
         add_model_file(small, kind="arcface")
-    assert add_model_file(small, kind="arcface", name="other").name == "other"
+    entry = add_model_file(small, kind="adaface", name="other")
+    assert (entry.name, entry.colour, entry.dim, entry.size) == ("other", "bgr", 24, 112)
+    np.testing.assert_allclose(load_descriptor("other").describe(crops()), expected("bgr"), atol=1e-5)
+    small.unlink()  # a copy was taken
+    assert {model.name: model.hash_ok for model in models()}["other"] is True
+    assert [path.name for path in remove_model("other")] == ["other.toml", "other.onnx"]
+    assert "other" not in model_entries()
 
 
 def test_the_vector_is_found_among_several_outputs(tmp_path: Path) -> None:
@@ -180,32 +150,10 @@ def test_models_that_came_with_setnet_stay() -> None:
         add_model("nobody", accepted=True)
 
 
-def test_the_list_of_known_files_is_consistent(check_kind: Callable[[str], None]) -> None:
-    listed = known_files()
-    assert len({file.sha256 for file in listed}) == len({file.name for file in listed}) == len(listed) >= 4
-    for file in listed:
-        assert file.kind is not None
-        check_kind(file.kind)
-        assert len(bytes.fromhex(file.sha256)) == 32
-        assert file.licence
-    for kind in model_kinds():
-        check_kind(kind)
-
-
-@pytest.fixture
-def check_kind(tmp_path: Path) -> Callable[[str], None]:
-    from setnet.faces.registry import entry_from_table
-
-    def check(kind: str) -> None:
-        table = {"kind": "descriptor", "path": "x", "dim": 4} | crop_settings(kind)
-        assert entry_from_table("x", table, tmp_path / "x.toml").size in (112, 224)
-
-    return check
-
-
-def test_known_files_name_no_hash_of_a_registered_model() -> None:
-    registered = {file.sha256 for entry in model_entries().values() for file in entry.files}
-    assert not registered & {file.sha256 for file in known_files()}
+@pytest.mark.parametrize("kind", model_kinds())
+def test_the_crops_of_each_kind_are_those_of_an_entry(kind: str, tmp_path: Path) -> None:
+    table = {"kind": "descriptor", "path": "x", "dim": 4} | crop_settings(kind)
+    assert entry_from_table("x", table, tmp_path / "x.toml").size in (112, 224)
 
 
 def test_an_entry_with_a_calibration_survives_being_written(small: Path) -> None:
