@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from setnet.collect import AnnotationQueue, Answer, CollectRun, annotation
+from setnet.collect.annotation import read_answers
 from setnet.errors import InvalidInputError, StorageError
 from tests.support.invented_collect import invented_run, name_of
 
@@ -36,7 +37,7 @@ def test_an_undone_answer_is_asked_again(run: CollectRun) -> None:
     assert AnnotationQueue(run).next() == 1
     assert queue.undo() == 0
     assert queue.undo() is None
-    assert AnnotationQueue(run).log.standing == []
+    assert AnnotationQueue(run).answers == []
 
 
 def test_the_other_faces_of_a_dropped_photo_are_not_asked(run: CollectRun) -> None:
@@ -53,21 +54,10 @@ def test_a_later_answer_counts_and_taking_it_back_restores_the_earlier_one(run: 
     queue = AnnotationQueue(run)
     queue.answer(0, Answer("unknown"))
     queue.answer(0, Answer("name", name_of(1)))
-    assert [str(answer) for answer in AnnotationQueue(run).log.current().values()] == [name_of(1)]
+    assert [str(answer) for answer in dict(read_answers(run)).values()] == [name_of(1)]
     assert queue.undo() == 0
-    assert [str(answer) for answer in AnnotationQueue(run).log.current().values()] == ["unknown"]
+    assert [str(answer) for answer in dict(read_answers(run)).values()] == ["unknown"]
     assert queue.next() == 1
-
-
-def test_half_a_line_is_cut_off_and_every_other_answer_stays(run: CollectRun) -> None:
-    queue = AnnotationQueue(run)
-    queue.answer(0, Answer("unknown"))
-    with queue.log.path.open("ab") as file:
-        file.write(b'{"time": "2024-')
-    again = AnnotationQueue(run)
-    assert again.next() == 1
-    again.answer(1, Answer("unknown"))
-    assert AnnotationQueue(run).next() == 2
 
 
 def test_a_full_disk_stores_nothing_and_loses_nothing(
@@ -75,19 +65,19 @@ def test_a_full_disk_stores_nothing_and_loses_nothing(
 ) -> None:
     queue = AnnotationQueue(run)
     queue.answer(0, Answer("unknown"))
-    before = queue.log.path.read_bytes()
 
     def full(path: Path, data: bytes) -> None:
-        with path.open("ab") as file:
-            file.write(data[:7])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(annotation, "append_durably", full)
+        patched.setattr(annotation, "replace_file", full)
         with pytest.raises(StorageError, match=r"not stored.*No space"):
             queue.answer(1, Answer("unknown"))
-    assert queue.log.path.read_bytes() == before
     assert queue.next() == 1
+    assert AnnotationQueue(run).answers == queue.answers
+    (run.path / "answers.json").write_text('[{"photo": "a')
+    with pytest.raises(StorageError, match=r"answers\.json: no answers"):
+        AnnotationQueue(run)
 
 
 def test_answers_that_are_none_are_refused(run: CollectRun) -> None:
@@ -103,6 +93,6 @@ def test_answers_that_are_none_are_refused(run: CollectRun) -> None:
 def test_answers_about_faces_found_otherwise_do_not_count(run: CollectRun) -> None:
     queue = AnnotationQueue(run)
     queue.answer(0, Answer("unknown"))
-    text = queue.log.path.read_text().replace("210.0", "211.0")
-    queue.log.path.write_text(text)
+    file = run.path / "answers.json"
+    file.write_text(file.read_text().replace("210.0", "211.0"))
     assert AnnotationQueue(run).next() == 0

@@ -45,7 +45,7 @@ def test_faces_are_asked_one_by_one_and_answers_are_kept(client: TestClient, run
     assert last["state"] == {"questions": 2, "answered": 2}
     back = client.post(f"{API}/undo", json={}).json()
     assert (back["question"]["id"], back["state"]["answered"]) == (1, 1)
-    assert [str(answer) for _, answer in AnnotationQueue(run).log.standing] == [name_of(2)]
+    assert [str(answer) for _, answer in AnnotationQueue(run).answers] == [name_of(2)]
 
 
 def test_photo_and_face_are_shown(client: TestClient) -> None:

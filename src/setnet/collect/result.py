@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from setnet.collect import dataset as files
-from setnet.collect.annotation import DROP, Answer, AnswerLog
+from setnet.collect.annotation import DROP, Answer, read_answers
 from setnet.collect.classifier import FaceClassifier, photos_with_faces
 from setnet.collect.dataset import DISTRACTOR, SPLITS, together_queries
 from setnet.collect.faces import gallery
@@ -36,7 +36,7 @@ def final_rows(run: CollectRun, unanswered: str = AS_UNKNOWN) -> Iterator[Row]:
 
     Faces that nobody answered about are ``unknown`` people as in the paper, or ``drop`` their photos.
     """
-    answers = AnswerLog(run).current()
+    answers = dict(read_answers(run))  # of two about one face the later counts
     for row in run.manifest("labels").rows():
         for number, face in enumerate(row["faces"] if row["kept"] else (), 1):
             reason = _settle(face, answers.get((row["photo"], number, tuple(face["box"]))), unanswered)

@@ -56,6 +56,6 @@ def test_keys_name_skip_drop_and_undo(surface: Page, run: CollectRun) -> None:
     expect(count).to_contain_text("2 of 3")
     page.keyboard.press("d")
     expect(page.locator(".collect-desk")).to_contain_text("All answered")
-    answers = [str(answer) for _, answer in AnnotationQueue(run).log.standing]
+    answers = [str(answer) for _, answer in AnnotationQueue(run).answers]
     assert answers[1:] == ["unknown", "drop photo"]
     assert answers[0].startswith("Person")
