@@ -293,8 +293,8 @@ def together(items: int, people: int) -> dict[str, Any]:
         counts = face_counts(chance, size)
         circles = np.repeat((people / 10 * chance.random(size) ** 2).astype(np.int64), counts)
         who = 10 * circles + chance.integers(0, 10, len(circles))
-        strangers = chance.random(len(who)) < 0.7
-        who[strangers] = chance.integers(people, 100_000, strangers.sum())
+        unknown = chance.random(len(who)) < 0.7
+        who[unknown] = chance.integers(people, 100_000, unknown.sum())
         return np.split(model.faces(chance, crowd, who), np.cumsum(counts)[:-1])
 
     folder = Path(tempfile.mkdtemp(prefix="setnet-bench-"))

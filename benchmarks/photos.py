@@ -204,9 +204,9 @@ def true_matches(tally: Tally, queries: dict[str, Floats]) -> tuple[npt.NDArray[
     names = sorted(queries)
     similarity = vectors @ np.array([queries[name] for name in names]).T
     own = np.array([names.index(p.person) if p.person in queries else -1 for p in tally.placed])
-    impostors = np.ones_like(similarity, bool)
-    impostors[np.flatnonzero(own >= 0), own[own >= 0]] = False
-    threshold = np.quantile(similarity[impostors & found[:, None]], 1 - FALSE_MATCHES)
+    non_matches = np.ones_like(similarity, bool)
+    non_matches[np.flatnonzero(own >= 0), own[own >= 0]] = False
+    threshold = np.quantile(similarity[non_matches & found[:, None]], 1 - FALSE_MATCHES)
     probes = (own >= 0) & np.array([not p.picture.endswith("_0001.jpg") for p in tally.placed])
     return found, probes, similarity[np.arange(len(own)), own] > threshold
 

@@ -33,7 +33,7 @@ from setnet.evaluate.claim_data import (
     Test,
     divide_photos,
     row_variants,
-    whitened,
+    whiten_row,
 )
 from setnet.evaluate.people import Similarities, similarities
 from setnet.evaluate.ranking_calibration import best_logistic
@@ -243,7 +243,7 @@ class ChoosingTrainer(ClaimTrainer):
             for alpha in ALPHAS:
                 tried = Variant(f"alpha {alpha:g}", "netvlad", None, alpha=alpha)
                 network = self.trained(tried, "", None)
-                kept = whitened(network, CachedPooling(network), "after", 2, self.baseline)
+                kept = whiten_row(network, CachedPooling(network), "after", 2, self.baseline)
                 found[f"{alpha:g}"] = round(validation_quality(kept, self.baseline), 2)
             self.run.note(alphas=found, alpha=float(_best(found)))
         return replace(variant, alpha=float(self.run.extra["alpha"]))
@@ -268,7 +268,7 @@ class ChoosingTrainer(ClaimTrainer):
     def _quality(self, network: SetNetwork, variant: Variant) -> float:
         described, pooled = self.described(network), CachedPooling(network)
         found = [
-            validation_quality(whitened(network, pooled, place, variant.size or 2, described), described)
+            validation_quality(whiten_row(network, pooled, place, variant.size or 2, described), described)
             for _, place in row_variants(variant)
         ]
         network.before = network.after = None

@@ -232,7 +232,7 @@ class LabelQuality:
 
 
 def true_name(box: Sequence[float], placed: Iterable[Placed], names: frozenset[str]) -> str | None:
-    """Return whose face a box is, as the list has the name; None for strangers and for what is no face."""
+    """Return whose face a box is, as the list has the name; None for unknown people and for what is no face."""
     for each in placed:
         if box[0] <= each.x <= box[2] and box[1] <= each.y <= box[3]:
             return each.person.replace("_", " ") if each.person in names else None

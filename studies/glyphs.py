@@ -29,7 +29,7 @@ from setnet.train.loop import SECONDS_BETWEEN_LINES
 from setnet.train.settings import AugmentSettings
 
 FONTS = Path("/usr/share/fonts")
-LEAST_CHARACTERS = 4000  # of a typeface, or it is left out
+MIN_CHARACTERS = 4000  # of a typeface, or it is left out
 CANVAS = 64  # pixels a character is drawn on before it is distorted
 DRAWN = 52  # pixels of its em square there
 SAME = 0.95  # mean correlation from which two typefaces are taken for one
@@ -109,7 +109,7 @@ def _typefaces_in(path: Path) -> Iterator[Typeface]:
                 names, table = font["name"], font.getBestCmap() or {}
                 family, style = names.getBestFamilyName() or path.stem, names.getBestSubFamilyName() or ""
                 own = frozenset(character for character in kanji() if ord(character) in table)
-            if len(own) >= LEAST_CHARACTERS and not any(part in family for part in _choice()["left_out"]):
+            if len(own) >= MIN_CHARACTERS and not any(part in family for part in _choice()["left_out"]):
                 yield Typeface(f"{family} {style}".strip(), family, path, i, own)
     except (TTLibError, OSError, KeyError, AssertionError) as error:  # a font we cannot read is one font less
         logger.info("%s: left out (%s)", path, error)

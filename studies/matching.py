@@ -495,7 +495,7 @@ def recognised(
 
 
 DIRECTIONS = 10
-_LEAST_PEOPLE = 50
+_MIN_PEOPLE = 50
 THRESHOLDS = ("measured in each library", "the same for all libraries")
 
 
@@ -515,7 +515,7 @@ def lookalike_sets(
     own = libraries = 0
     for number in range(count):
         part = _some(faces, library == number)
-        if len(part.people()) < _LEAST_PEOPLE:
+        if len(part.people()) < _MIN_PEOPLE:
             continue
         libraries += 1
         rng = np.random.default_rng((seed, number))

@@ -22,9 +22,9 @@ Filler = Callable[[int], Floats]  # so many faces of people whom no query names
 Score = Callable[["Ranked"], Wide]  # -> (photos, people): what each person adds to a photo's score
 
 CIRCLE = 5  # people who are in photos with each other
-_MOST_OWN = 10  # faces of one person in a library
+_MAX_OWN = 10  # faces of one person in a library
 _MEMBERS = (0.25, 0.3, 0.25, 0.12, 0.08)  # shares of photos with 1 to 5 people of a circle
-_STRANGERS = (0.4, 0.3, 0.2, 0.1)  # shares of these photos with 0 to 3 strangers beside them
+_OTHERS = (0.4, 0.3, 0.2, 0.1)  # shares of these photos with 0 to 3 others beside them
 _CONTENDERS = 300  # photos without anybody of a query that are ranked: those with the most similar faces
 # Of the plain logistic that is fitted for order: one centre and one slope for everybody.
 _CENTRES = np.arange(0.2, 0.56, 0.025)
@@ -144,20 +144,20 @@ def _composed(
         for rows in order[CIRCLE * circles :][:20]
     ]
     named = {owner for owner, _ in absent}
-    strangers = [int(rows[0]) for rows in faces.people(1) if len(rows) == 1]
-    others = rng.permutation(strangers).tolist()
+    singles = [int(rows[0]) for rows in faces.people(1) if len(rows) == 1]
+    others = rng.permutation(singles).tolist()
     photos: list[list[int]] = []
     chosen = []
     for number in range(circles):
         if sum(map(len, photos)) > 0.6 * size:
             break
         people = [rng.permutation(rows) for rows in order[CIRCLE * number : CIRCLE * (number + 1)]]
-        left = [rows[examples : examples + _MOST_OWN].tolist() for rows in people]
+        left = [rows[examples : examples + _MAX_OWN].tolist() for rows in people]
         while any(left):
             there = [rows for rows in left if rows]
             count = min(len(there), 1 + int(rng.choice(len(_MEMBERS), p=_MEMBERS)))
             photo = [there[i].pop() for i in rng.choice(len(there), count, replace=False)]
-            beside = int(rng.choice(len(_STRANGERS), p=_STRANGERS))
+            beside = int(rng.choice(len(_OTHERS), p=_OTHERS))
             photos.append([*photo, *(others.pop() for _ in range(min(beside, len(others))))])
         chosen.append([(int(faces.owner[rows[0]]), rows[:examples]) for rows in people])
         named |= {owner for owner, _ in chosen[-1]}

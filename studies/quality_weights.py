@@ -117,9 +117,9 @@ def signal(faces: Faces) -> str:
     several = photos[owner] > 1
     others = sums[owner] - vectors
     genuine = np.einsum("nd,nd->n", vectors, others) / np.maximum(photos[owner] - 1, 1)
-    strangers = vectors @ vectors[np.random.default_rng(0).choice(len(vectors), 500, replace=False)].T
+    non_matches = vectors @ vectors[np.random.default_rng(0).choice(len(vectors), 500, replace=False)].T
     with_genuine = spearmanr(length[several], genuine[several]).statistic
-    with_spread = spearmanr(length, np.sort(strangers, axis=1)[:, -5]).statistic
+    with_spread = spearmanr(length, np.sort(non_matches, axis=1)[:, -5]).statistic
     spread = length.std() / length.mean()
     return f"| {faces.kind} | {spread:.2f} | {with_genuine:+.2f} | {with_spread:+.2f} |"
 
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def signals(kinds: Sequence[Faces]) -> str:
-    head = "| photos | spread of lengths | with genuine similarity | with the nearest strangers' |\n|---|---|---|---|"
+    head = "| photos | spread of lengths | with genuine similarity | with the nearest non-matches |\n|---|---|---|---|"
     return "\n".join([head, *(signal(kind.half("train")) for kind in kinds)])
 
 

@@ -13,7 +13,7 @@ from setnet.library.person_matcher import evenly, measure_non_matches, person_ve
 from setnet.library.score_calibration import NonMatchScores, ScoreCalibration
 
 Descriptors = NDArray[np.float32]
-_MOST_GENUINE = 20  # faces of one person that a trial looks for
+_MAX_GENUINE = 20  # faces of one person that a trial looks for
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def trials(
             vector = person_vector(shown[mixed[:examples]])
             similarity = faces.descriptors @ vector
             person = int(faces.owner[rows[0]])
-            wanted = mixed[examples : examples + _MOST_GENUINE]
+            wanted = mixed[examples : examples + _MAX_GENUINE]
             others = similarity[faces.owner != person]
             yield Trial(person, examples, vector, similarity[wanted], wanted, others)
 

@@ -12,7 +12,7 @@ import numpy as np
 from setnet.durable import replace_file
 from setnet.library.vlad import VLAD_DIM, WORD_DIM, WORDS, Floats, Vocabulary, root_sift, unit_vectors
 
-_MOST_PATCHES = 50_000
+_MAX_PATCHES = 50_000
 _ROUNDS = 20
 
 
@@ -30,7 +30,7 @@ def learn_vocabulary(photos: Sequence[Floats], seed: int = 0) -> Vocabulary:
 
     rng = np.random.default_rng(seed)
     patches = np.concatenate([p[p.any(axis=1)] for p in photos])
-    patches = root_sift(patches[np.sort(rng.permutation(len(patches))[:_MOST_PATCHES])])
+    patches = root_sift(patches[np.sort(rng.permutation(len(patches))[:_MAX_PATCHES])])
     mean = patches.mean(axis=0)
     axes = _principal(patches - mean, WORD_DIM)[0]
     short = np.ascontiguousarray((patches - mean) @ axes)

@@ -12,7 +12,7 @@ def gallery(people: int, each: int = 3) -> dict[str, np.ndarray]:
 
 
 def test_people_of_the_list_score_high_and_strangers_low() -> None:
-    classifier = FaceClassifier.from_portraits(gallery(30), strangers=0.4)
+    classifier = FaceClassifier.from_portraits(gallery(30), unknown_share=0.4)
     faces = np.stack([face_of(p, 77) for p in range(60)])
     ranked = classifier.rank(faces, 5)
     assert [each[0].name for each in ranked[:30]] == [f"p{p}" for p in range(30)]

@@ -56,10 +56,10 @@ def test_labels_are_true(finished: CollectRun) -> None:
 
 
 def test_with_few_names_strangers_are_no_questions(finished: CollectRun) -> None:
-    strangers = [
+    unknown_share = [
         face for row in finished.manifest("labels").kept_rows() for face in row["faces"] if not face["name"]
     ]
-    assert len(strangers) == 2
+    assert len(unknown_share) == 2
     assert AnnotationQueue(finished).questions == []
 
 

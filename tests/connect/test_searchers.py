@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from setnet import SetIndex
 from setnet.connect import CollectionClient, searchers
-from setnet.connect.searchers import PATH, Searcher, packed, unpacked
+from setnet.connect.searchers import PATH, Searcher, pack_message, unpack_message
 from setnet.engine import Collection
 from setnet.engine.query import Examples, KnownPair, Matching, Scoring
 from setnet.errors import InvalidInputError, SetNetError, StorageError
@@ -199,17 +199,17 @@ def test_what_is_no_request_is_refused(place: Path) -> None:
         b"",
         b"PK",
         pickled.getvalue(),
-        packed({}, {}),
-        packed(facts, rows),
-        packed(facts | {"head": 1}, {}),
+        pack_message({}, {}),
+        pack_message(facts, rows),
+        pack_message(facts | {"head": 1}, {}),
     ]
     for request in bad:
         with pytest.raises(InvalidInputError, match="no request"):
             searcher.answer(request)
     with pytest.raises(ValueError, match="too large"):
-        unpacked(packed(facts, rows), 100)
+        unpack_message(pack_message(facts, rows), 100)
     with pytest.raises(StorageError, match="manifest 999 is not here"):
-        searcher.answer(packed(facts | {"manifest": 999}, {}))
+        searcher.answer(pack_message(facts | {"manifest": 999}, {}))
     searcher.close()
 
 

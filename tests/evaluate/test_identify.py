@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate import identify
-from setnet.evaluate.identify import identified, roc
+from setnet.evaluate.identify import identify_probes, roc
 from setnet.evaluate.record import mean_and_error
 
 
@@ -14,7 +14,7 @@ from setnet.evaluate.record import mean_and_error
 def test_identification() -> None:
     gallery = np.eye(12, dtype=np.float32)
     probe = np.array([[0.5, 1.0, *[0.0] * 10]], dtype=np.float32)
-    found = identified(gallery, probe, np.array([0]))
+    found = identify_probes(gallery, probe, np.array([0]))
     assert {rank: hits.tolist() for rank, hits in found.items()} == {1: [0.0], 5: [100.0], 10: [100.0]}
     same, different = np.array([0.9, 0.4], np.float32), np.linspace(0, 0.5, 101).astype(np.float32)
     assert roc(same, different, [0.01, 0.5]).tolist() == [50.0, 100.0]

@@ -34,7 +34,7 @@ def test_measures_of_the_engine_agree_with_an_independent_library(
                 theirs = ir_measures.calc_aggregate([ir_measures.nDCG @ n], truth, ranking)[
                     ir_measures.nDCG @ n
                 ]
-                assert runner.measured(number, found)[f"ndcg{n}"] == pytest.approx(100 * theirs, abs=1e-6)
+                assert runner.measure(number, found)[f"ndcg{n}"] == pytest.approx(100 * theirs, abs=1e-6)
 
 
 def test_timing_warms_up_and_measures_single_queries(model: VirtualPeople) -> None:

@@ -13,6 +13,7 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate import stress
 from setnet.evaluate.record import Interrupted, Progress, mean_and_error, read_record
 from setnet.evaluate.stress import ELEMENTS
+from studies import scalar_codes
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration", "toy_people")
 
@@ -23,7 +24,7 @@ def test_stress_goes_on_where_it_stopped(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     path = tmp_path / "stress.json"
-    settings = stress.Settings(
+    settings = scalar_codes.Settings(
         methods=["mean", "mean +W"], sets=500, queries=10, repeats=2, worlds=2, budgets=[64]
     )
     with pytest.raises(Interrupted) as stopped:

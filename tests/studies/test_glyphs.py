@@ -41,7 +41,7 @@ def make_font(path: Path, family: str, bend: int, characters: str = "".join(SOME
 
 @pytest.fixture
 def fonts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(glyphs, "LEAST_CHARACTERS", 10)
+    monkeypatch.setattr(glyphs, "MIN_CHARACTERS", 10)
     folder = tmp_path / "fonts"
     folder.mkdir()
     for number, bend in enumerate((-200, -100, 0, 100, 200)):

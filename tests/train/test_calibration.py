@@ -94,7 +94,7 @@ def test_the_threshold_is_what_the_stated_share_of_all_non_matching_pairs_reache
 @given(seed=st.integers(0, 1000), threshold=st.floats(-0.5, 0.99))
 def test_rates_are_those_of_all_pairs_one_by_one(seed: int, threshold: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model_calibration, "_LEAST_FALSE_MATCHES", 0)
+        patch.setattr(model_calibration, "_MIN_FALSE_MATCHES", 0)
         patch.setattr(model_calibration, "_ROWS", 7)
         rows, labels = people(12, 3, 0.4, seed)
         labels[-4:] = ""
@@ -121,7 +121,7 @@ def test_the_score_is_as_steep_as_the_model_tells_people_apart() -> None:
 
 
 def test_large_files_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_calibration, "_MOST_FACES", 460)
+    monkeypatch.setattr(model_calibration, "_MAX_FACES", 460)
     assert fit_model_calibration(*people(250, 2, 0.3))["faces"] == 460
 
 

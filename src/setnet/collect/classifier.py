@@ -47,13 +47,13 @@ class FaceClassifier:
         ]
 
     @classmethod
-    def from_portraits(cls, gallery: Mapping[str, Floats], strangers: float) -> FaceClassifier:
+    def from_portraits(cls, gallery: Mapping[str, Floats], unknown_share: float) -> FaceClassifier:
         """Return the classifier by similarity to portraits, its softmax fitted to them if there are enough.
 
         The logit of a name is the sharpness times the mean similarity to its portraits. Such a mean
         does not grow with the number of portraits, as the similarity to their renormalised mean would.
         """
-        sharpness, nobody = fit_softmax(*portrait_trials(gallery), strangers)
+        sharpness, nobody = fit_softmax(*portrait_trials(gallery), unknown_share)
         means = np.stack([rows.mean(axis=0) for rows in gallery.values()]).astype(np.float32)
         return cls(tuple(gallery), np.float32(sharpness) * means, nobody)
 
@@ -65,7 +65,7 @@ class FaceClassifier:
             raise InvalidInputError(
                 "no portrait of anybody can be used: `setnet collect status RUN` says why each was dropped"
             )
-        return cls.from_portraits(people, run.settings.strangers)
+        return cls.from_portraits(people, run.settings.unknown_share)
 
 
 def softmax(logits: NDArray[np.floating], nobody: float) -> Doubles:
@@ -142,10 +142,11 @@ def portrait_trials(gallery: Mapping[str, Floats], seed: int = 0) -> tuple[Doubl
     return similarities, own
 
 
-def fit_softmax(similarities: Doubles, own: NDArray[np.int64], strangers: float) -> tuple[float, float]:
-    """Return sharpness and the logit of nobody that make the portraits' own names and strangers likeliest.
+def fit_softmax(similarities: Doubles, own: NDArray[np.int64], unknown_share: float) -> tuple[float, float]:
+    """Return sharpness and the logit of nobody that make own names and unknown people likeliest.
 
-    `similarities` and `own` are those of `portrait_trials`, `strangers` their share among the faces to label.
+    `similarities` and `own` are those of `portrait_trials`. Of the faces to label, `unknown_share` are those of
+    people who are not in the list.
     """
     if not len(own):
         return SHARPNESS, round(SHARPNESS * MIDDLE, 3)
@@ -163,7 +164,9 @@ def fit_softmax(similarities: Doubles, own: NDArray[np.int64], strangers: float)
         nobody = sharpness * float(parameters[1])
         right = softmax(sharpness * similarities, nobody)[at]
         known = softmax(sharpness * others, nobody).sum(axis=1)
-        likely = (1 - strangers) * np.log(right + _TINY).sum() + strangers * np.log(1 - known + _TINY).sum()
+        likely = (1 - unknown_share) * np.log(right + _TINY).sum() + unknown_share * np.log(
+            1 - known + _TINY
+        ).sum()
         return float((((parameters - expected) / _SPREAD) ** 2).sum() / 2 - likely)
 
     found = minimize(loss, expected, method="Nelder-Mead", options={"xatol": 1e-3}).x

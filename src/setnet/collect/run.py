@@ -62,7 +62,7 @@ class CollectSettings:
         As of `setnet index`.
     rules
         Thresholds by which a face is labelled.
-    strangers
+    unknown_share
         Share of faces that are of nobody in the list. The default follows from the paper's tables 1 and 2:
         of 546,000 faces, 319,000 are celebrities'.
     split
@@ -87,7 +87,7 @@ class CollectSettings:
     descriptor: str = "sface"
     min_face: float = 40
     rules: AnnotationRules = field(default_factory=AnnotationRules)
-    strangers: float = 0.42
+    unknown_share: float = 0.42
     split: tuple[float, float, float] = (0.5, 0.1, 0.4)
     queries: tuple[int, int] = (500, 500)
     distractor_photos: int | None = None
@@ -98,7 +98,7 @@ class CollectSettings:
             ("answers_per_search", 1, 10_000),
             ("answers_per_pair", 1, 100_000),
             ("min_faces", 1, 100),
-            ("strangers", 0.01, 0.99),
+            ("unknown_share", 0.01, 0.99),
         ):
             check_number(name, getattr(self, name), low, high)
         if len(self.split) != 3 or min(self.split) < 0 or not math.isclose(sum(self.split), 1.0):

@@ -44,7 +44,7 @@ _ALL = (
     Step("photos", ("answers_per_pair",), ("pairs",), photo_rows),
     Step("faces", (*_FACES, "min_faces"), ("photos",), face_rows),
     Step("duplicates", ("exclude",), ("faces", "portraits"), duplicate_rows),
-    Step("labels", ("rules", "strangers"), ("duplicates", "portraits"), label_rows),
+    Step("labels", ("rules", "unknown_share"), ("duplicates", "portraits"), label_rows),
     Step("distractors", (*_FACES, "distractors", "min_faces"), (), distractor_rows),
 )
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}

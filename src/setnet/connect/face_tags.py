@@ -170,7 +170,7 @@ def read_limited(file: Path, largest: int) -> bytes | None:
 # Programs draw a face from the eyebrows to the chin, or a whole head: the overlap at which two boxes of one
 # detector are the same face (0.5) is too much to ask for. Each having the other's centre tells neighbours
 # apart.
-_LEAST_OVERLAP = 0.2
+_MIN_OVERLAP = 0.2
 
 FaceByRegion = dict[int, int]
 
@@ -243,7 +243,7 @@ def _matches(areas: Sequence[Box], photo: LibraryPhoto) -> dict[int, tuple[int, 
     matches: dict[int, tuple[int, float]] = {}
     taken: set[int] = set()
     for share, i, j in pairs:
-        if share >= _LEAST_OVERLAP and -i not in matches and -j not in taken:
+        if share >= _MIN_OVERLAP and -i not in matches and -j not in taken:
             matches[-i] = -j, share
             taken.add(-j)
     return matches

@@ -55,7 +55,7 @@ K = TypeVar("K", bound=Hashable)
 # -- messages ------------------------------------------------------------------------------------------------
 
 
-def packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack_message(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return a message: arrays and facts for JSON, as npz."""
     try:
         text = json.dumps(facts, allow_nan=False, default=_plain).encode()
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r:.80}")
 
 
-def unpacked(data: bytes, largest: int = _LARGEST) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def unpack_message(data: bytes, largest: int = _LARGEST) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the facts and arrays of a message; whatever exception for what is none."""
     with ZipFile(io.BytesIO(data)) as members:
         if sum(member.file_size for member in members.infolist()) > largest:
@@ -90,7 +90,7 @@ def unpacked(data: bytes, largest: int = _LARGEST) -> tuple[dict[str, Any], dict
     return facts, arrays
 
 
-def _flat(name: str, queries: Sequence[QueryLike]) -> dict[str, NDArray[Any]]:
+def _flatten(name: str, queries: Sequence[QueryLike]) -> dict[str, NDArray[Any]]:
     """Return queries as arrays: all rows, the rows of each query element, the elements of each query."""
     try:
         dim = np.shape(queries[0][0] if np.ndim(queries[0][0]) else queries[0])[-1]
@@ -105,7 +105,7 @@ def _flat(name: str, queries: Sequence[QueryLike]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _grouped(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[list[NDArray[Any]]]:
+def _group_rows(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[list[NDArray[Any]]]:
     rows, sizes, elements = (arrays[f"{name}.{part}"] for part in ("rows", "sizes", "elements"))
     ends = np.cumsum(sizes)
     if (sizes < 1).any() or (elements < 1).any() or ends[-1] != len(rows) or elements.sum() != len(sizes):
@@ -120,18 +120,20 @@ def _request(
     unknown = next((name for name in options if name not in SearchOptions.__annotations__), None)
     if unknown is not None:
         raise choice_error("option", unknown, SearchOptions.__annotations__)
-    arrays = _flat("query", queries) if queries else {}
+    arrays = _flatten("query", queries) if queries else {}
     facts: dict[str, Any] = {**options, "k": k, "mode": mode, "manifest": manifest}
     facts.pop("threads", None)  # the searchers' own matter
     without, scoring = facts.pop("without", None), facts.pop("scoring", None)
     if without is not None:
-        arrays |= _flat("without", [without])
-    return packed(facts | {"scoring": asdict(scoring) if scoring else None}, arrays)
+        arrays |= _flatten("without", [without])
+    return pack_message(facts | {"scoring": asdict(scoring) if scoring else None}, arrays)
 
 
-def _asked(facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[list[Any], int, Mode, Any]:
+def _parse_request(
+    facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[list[Any], int, Mode, Any]:
     """Return queries, k, mode and options of a request, trusting nothing in it."""
-    queries = _grouped("query", arrays) if "query.rows" in arrays else []
+    queries = _group_rows("query", arrays) if "query.rows" in arrays else []
     k, mode, scoring = facts.pop("k"), facts.pop("mode"), facts.pop("scoring")
     for name, value in {"k": k, "candidates": facts.get("candidates", 0)}.items():
         if type(value) is not int or not 0 <= value <= LIMIT:
@@ -142,7 +144,7 @@ def _asked(facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[l
         if type(facts.get(name, False)) is not bool:
             raise InvalidInputError(f"{name} is {facts[name]!r:.80}: True or False is expected")
     if "without.rows" in arrays:
-        facts["without"] = _grouped("without", arrays)[0]
+        facts["without"] = _group_rows("without", arrays)[0]
     if scoring is not None:
         of_each = [tuple(map(float, scoring[name])) for name in ("centres", "thresholds", "without")]
         facts["scoring"] = Scoring(float(scoring["w"]), *of_each)
@@ -182,12 +184,12 @@ class Answer:
             arrays |= {f"{i}.{name}": array for name, array in own.items()}
             asked.append({"how": found.how, "limit": found.limit, "read": found.read, "attributes": details})
         facts = {"part": self.part, "manifest": self.manifest, "recent": self.recent, "about": self.about}
-        return packed(facts | {"queries": asked}, arrays)
+        return pack_message(facts | {"queries": asked}, arrays)
 
     @classmethod
     def parse(cls, data: bytes) -> Answer:
         """Return an answer that was received; whatever exception for what is none."""
-        facts, arrays = unpacked(data)
+        facts, arrays = unpack_message(data)
         every, found, details = [], [], []
         for i, asked in enumerate(facts["queries"]):
             own = {name.partition(".")[2]: a for name, a in arrays.items() if name.startswith(f"{i}.")}
@@ -249,9 +251,9 @@ class Searcher:
     def answer(self, request: bytes) -> bytes:
         """Return the answer to a request of a `CollectionClient`, both as bytes."""
         try:
-            facts, arrays = unpacked(request)
+            facts, arrays = unpack_message(request)
             wanted = None if (number := facts.pop("manifest")) is None else int(number)
-            queries, k, mode, options = _asked(facts, arrays)
+            queries, k, mode, options = _parse_request(facts, arrays)
         except InvalidInputError:
             raise
         except Exception as error:  # unpackers and NumPy raise whatever they like
@@ -410,7 +412,7 @@ class CollectionClient:
     @property
     def about(self) -> Mapping[str, Any]:
         """What the collection's vectors are of, such as the model that made them."""
-        return self._agreed([], 0, "exact", {}, some=True)[0][0].about
+        return self._ask_all([], 0, "exact", {}, some=True)[0][0].about
 
     def search(
         self,
@@ -440,7 +442,7 @@ class CollectionClient:
         """Answer several queries as `search` does, with the same options."""
         if not queries:
             return []
-        answers, missing = self._agreed(queries, k, mode, options, some=partial)
+        answers, missing = self._ask_all(queries, k, mode, options, some=partial)
         hits = []
         for i, query in enumerate(queries):
             if len({answer.found[i].how for answer in answers}) > 1:  # lists did not pay everywhere
@@ -459,7 +461,7 @@ class CollectionClient:
             hits.append(replace(ranked, missing=tuple(missing), **how))
         return hits
 
-    def _agreed(
+    def _ask_all(
         self, queries: Sequence[QueryLike], k: int, mode: Mode, options: SearchOptions, *, some: bool
     ) -> tuple[list[Answer], list[str]]:
         """Return the answers of all parts as of the newest manifest that all have, and what is missing.

@@ -25,7 +25,7 @@ from setnet.faces import Box
 
 LARGEST_XMP = 8 << 20  # bytes; sidecars have some kB, with the settings of a raw converter some hundred
 _DEEPEST = 64
-_MOST_ELEMENTS = 50_000
+_MAX_ELEMENTS = 50_000
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\0<", b"<\0")  # how documents in UTF-16 begin
 _PADDING = b"\0 \t\r\n"  # fixed-size blocks in photo files are filled up with it
 
@@ -69,8 +69,8 @@ class _LimitedTree(TreeBuilder):
         self._elements += 1
         if self._depth > _DEEPEST:
             raise InvalidInputError(f"nested deeper than {_DEEPEST} elements: refused")
-        if self._elements > _MOST_ELEMENTS:
-            raise InvalidInputError(f"more than {_MOST_ELEMENTS:,} elements: refused")
+        if self._elements > _MAX_ELEMENTS:
+            raise InvalidInputError(f"more than {_MAX_ELEMENTS:,} elements: refused")
         return super().start(tag, attrs)
 
     def end(self, tag: str, /) -> Element:

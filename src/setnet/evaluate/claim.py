@@ -19,7 +19,7 @@ from setnet.evaluate.claim_data import (
     Test,
     make_world,
     row_variants,
-    whitened,
+    whiten_row,
 )
 from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.record import Record, Row, Run
@@ -300,7 +300,7 @@ class ClaimTrainer:
         described = self.baseline if rate is None else self.described(network)
         pooled = CachedPooling(network)
         for key, (name, place) in missing.items():
-            kept = whitened(network, pooled, place, variant.size or 2, described)
+            kept = whiten_row(network, pooled, place, variant.size or 2, described)
             aggregator = NetworkAggregator(network, name)
             facts = {"bytes": aggregator.bytes_per_item} | described.orthogonality(aggregator)
             if rate is not None:

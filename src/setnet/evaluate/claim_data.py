@@ -203,7 +203,7 @@ def row_variants(variant: Variant) -> Iterator[tuple[str, str | None]]:
         yield f"{variant.name} + W", "after"
 
 
-def whitened(
+def whiten_row(
     network: SetNetwork, pooled: CachedPooling, place: str | None, size: int, described: Described
 ) -> CachedPooling:
     """Give `network` the whitening of a row; return how its sets are kept."""

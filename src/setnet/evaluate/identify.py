@@ -26,11 +26,13 @@ RANKS = (1, 5, 10)
 FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)
 
 
-def identified(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, NDArray[np.float64]]:
+def identify_probes(
+    gallery: Floats, probes: Floats, truth: NDArray[np.int64]
+) -> dict[int, NDArray[np.float64]]:
     """Return for each probe 100 where its person is among the first so many of the gallery, else 0.
 
     >>> eye = np.eye(3, dtype=np.float32)
-    >>> identified(eye, eye, np.array([0, 1, 0]))[1].tolist()
+    >>> identify_probes(eye, eye, np.array([0, 1, 0]))[1].tolist()
     [100.0, 100.0, 0.0]
     """
     sims = probes @ gallery.T
@@ -152,7 +154,7 @@ def _of_templates(
     truth = np.array([places[one.subject] for one in known])
     seen = np.array([bool(one.rows) and bool(gallery[places[one.subject]].rows) for one in known])
     return truth, {
-        rank: hits * seen for rank, hits in identified(means(gallery), means(known), truth).items()
+        rank: hits * seen for rank, hits in identify_probes(means(gallery), means(known), truth).items()
     }
 
 
@@ -168,7 +170,7 @@ def _one_repeat(
         probes.append(rows[half:])
         truth.append(np.full(len(rows) - half, person))
     whose = np.concatenate(truth)
-    return whose, identified(unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), whose)
+    return whose, identify_probes(unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), whose)
 
 
 def tables(record: Record) -> list[Table]:

@@ -80,7 +80,7 @@ class QueryRunner:
         faces = self.world.examples(repeat, each)
         return [[faces[int(p)] for p in query] for query in self.queries]
 
-    def measured(self, query: int, found: Sequence[int]) -> dict[str, float]:
+    def measure(self, query: int, found: Sequence[int]) -> dict[str, float]:
         """Return all measures of one ranking."""
         return ranking_measures(found, self._truth[query], len(self.queries[query]))
 
@@ -100,7 +100,7 @@ class QueryRunner:
                 answers = search(queries[start : start + QUERIES_AT_ONCE])
                 for number, rankings in enumerate(answers, start):
                     for name, hits in rankings.items():
-                        measures = self.measured(number, [int(hit.id) for hit in hits])
+                        measures = self.measure(number, [int(hit.id) for hit in hits])
                         found.setdefault(name, []).append(measures)
             for name, ones in found.items():
                 for key in ones[0]:

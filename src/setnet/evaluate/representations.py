@@ -134,53 +134,6 @@ class BudgetElements:
             yield from element_similarities(faces[test.examples], stored, replace(test, faces=(size,)))
 
 
-@dataclass(frozen=True)
-class ScalarElements:
-    """The plain rival of budget codes: a random rotation, as many bits for each dimension, a factor.
-
-    The levels are the best for a normal distribution (Lloyd, Max); a factor of two bytes gives each vector
-    the right product with itself, as RaBitQ's does.
-    """
-
-    budget: int
-    mean: Floats
-
-    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
-        """Yield the similarities of query faces with all sets, by number of faces."""
-        faces = unit(test.world.descriptors - self.mean)
-        for size in test.faces:
-            stored = self.decoded(faces, (self.budget - 2 * size) * 8 // size)
-            yield from element_similarities(faces[test.examples], stored, replace(test, faces=(size,)))
-
-    def decoded(self, rows: Floats, bits: int) -> Floats:
-        """Return what is left of rows at so many bits each."""
-        dim = rows.shape[1]
-        rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))[0].astype(np.float32)
-        turned = rows @ rotation
-        scaled, out = turned * np.sqrt(dim), np.zeros_like(turned)
-        for axis in range(dim):
-            if (own := min(8, bits // dim + (axis < bits % dim))) > 0:
-                levels = normal_levels(own)
-                out[:, axis] = levels[np.searchsorted((levels[1:] + levels[:-1]) / 2, scaled[:, axis])]
-        factor = np.square(turned).sum(axis=1) / np.maximum((turned * out).sum(axis=1), 1e-9)
-        return np.asarray((out * factor[:, None]) @ rotation.T, np.float32)
-
-
-@cache
-def normal_levels(bits: int) -> NDArray[np.float64]:
-    """Return the levels that lose least of a normal distribution.
-
-    >>> normal_levels(1).round(2).tolist()
-    [-0.8, 0.8]
-    """
-    drawn = np.sort(np.random.default_rng(0).standard_normal(200_000))
-    levels = np.quantile(drawn, (np.arange(2**bits) + 0.5) / 2**bits)
-    for _ in range(60):
-        cell = np.searchsorted((levels[1:] + levels[:-1]) / 2, drawn)
-        levels = np.bincount(cell, drawn) / np.bincount(cell)
-    return np.asarray(levels)
-
-
 def element_similarities(queries: Floats, stored: Floats, test: StressTest) -> Iterator[PairSimilarities]:
     """Yield the similarities of query faces with all sets of stored faces, by number of faces."""
     similarity, members = np.ascontiguousarray(queries @ stored.T), test.world.faces

@@ -16,7 +16,6 @@ from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.representations import (
     CODE_BITS,
     BudgetElements,
-    ScalarElements,
     SetVectors,
     code_name,
     element_bytes,
@@ -42,6 +41,16 @@ GAP = "Of the gap in nDCG@10 between mean pooling and all descriptors in floats.
 WORLD_STEP = 1000  # between the seeds of worlds
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A way to keep every face."""
+
+    make: Callable[[], Representation]
+    size: str
+    bytes: int | None = None
+    is_bound: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(MethodSettings):
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
@@ -54,6 +63,20 @@ class Settings(MethodSettings):
         (), "Also keep a set's faces in so many bytes; repeatable.", "--bytes", metavar="BYTES", counts=False
     )
 
+    def elements_kept(self, methods: Methods) -> dict[str, Kept]:
+        """Return the rows that keep every face."""
+        dim = methods.train.dim
+        rows = {ELEMENTS: Kept(methods.elements, f"{4 * dim} per face", is_bound=True)}
+        for bits in CODE_BITS:
+            size = f"{element_bytes(dim, bits)} per face"
+            rows[code_name(bits)] = Kept(partial(methods.elements, bits=bits), size)
+        if methods.whitens:
+            rows[ELEMENTS_WHITENED] = replace(rows[ELEMENTS], make=partial(methods.elements, whitened=True))
+        for budget in self.budgets:
+            name = f"budget codes, {budget} bytes"
+            rows[name] = Kept(partial(BudgetElements, budget), str(budget), budget)
+        return rows
+
 
 @experiment("stress")
 def run(run: Run, settings: Settings) -> None:
@@ -61,7 +84,7 @@ def run(run: Run, settings: Settings) -> None:
     split = settings.train_test_split()
     methods = settings.fitted_methods(split, settings.sets)
     names = methods.chosen(settings.methods)
-    kept = _elements_kept(methods, settings.budgets)
+    kept = settings.elements_kept(methods)
     run.total = len(names) + len(kept)
     todo = [name for name in [*names, *kept] if not run.has(name)]
     if not todo:
@@ -87,35 +110,7 @@ def run(run: Run, settings: Settings) -> None:
         run.add(_row(name, kept.get(name), methods, tests))
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A way to keep every face."""
-
-    make: Callable[[], Representation]
-    size: str
-    bytes: int | None = None
-    is_bound: bool = False
-
-
-def _elements_kept(methods: Methods, budgets: Sequence[int]) -> dict[str, _Kept]:
-    """Return the rows that keep every face."""
-    dim, faces = methods.train.dim, methods.train.descriptors
-    rows = {ELEMENTS: _Kept(methods.elements, f"{4 * dim} per face", is_bound=True)}
-    for bits in CODE_BITS:
-        size = f"{element_bytes(dim, bits)} per face"
-        rows[code_name(bits)] = _Kept(partial(methods.elements, bits=bits), size)
-    if methods.whitens:
-        rows[ELEMENTS_WHITENED] = replace(rows[ELEMENTS], make=partial(methods.elements, whitened=True))
-    for budget in budgets:
-        ways: dict[str, Callable[[], Representation]] = {
-            "budget codes": partial(BudgetElements, budget),
-            "rotation and levels": partial(ScalarElements, budget, faces.mean(axis=0)),
-        }
-        rows |= {f"{name}, {budget} bytes": _Kept(make, str(budget), budget) for name, make in ways.items()}
-    return rows
-
-
-def _row(name: str, way: _Kept | None, methods: Methods, tests: Sequence[StressTest]) -> Row:
+def _row(name: str, way: Kept | None, methods: Methods, tests: Sequence[StressTest]) -> Row:
     started = time.monotonic()
     facts: dict[str, Any]
     if way is not None:

@@ -132,7 +132,7 @@ class _Rows:
         search = partial(plain.search, k=DEPTH, logistic=self.logistic)
         seconds = runner.timing(search, by_faces)
         found = [
-            runner.measured(query, search(people).tolist())
+            runner.measure(query, search(people).tolist())
             for query, people in enumerate(by_faces(runner, 0)[: len(seconds)])
         ]
         people = [query.tolist() for query in runner.queries[: len(found)]]

@@ -88,12 +88,12 @@ def cut_short_note(image: Image) -> str | None:
 
 
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded
-_MOST_HALVED = 2  # times as many pixels may be in a JPEG, which is then decoded at half its size or less
+_MAX_HALVED = 2  # times as many pixels may be in a JPEG, which is then decoded at half its size or less
 LONGEST_SEARCHED = 3  # times the shorter side; what is longer is a panorama, of which parts are searched
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
 # Only photo formats: the fewer decoders an untrusted file can reach, the better.
-_MOST_SCANS = 100  # of a progressive JPEG; encoders make about ten
+_MAX_SCANS = 100  # of a progressive JPEG; encoders make about ten
 _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # with a length, but for the end
 _SCAN, _PICTURE_END = 0xDA, 0xD9
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
@@ -211,14 +211,14 @@ def _decode(data: bytes, name: str, max_pixels: int, enough: int | None) -> _Dec
     image = open_image(io.BytesIO(data), name, max_pixels)
     size = columns, rows = image.size
     kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
-    if columns * rows > max_pixels * (_MOST_HALVED if kind == "JPEG" else 1):
+    if columns * rows > max_pixels * (_MAX_HALVED if kind == "JPEG" else 1):
         raise PhotoError(
             f"{name}: {columns} x {rows} pixels are more than the limit of {max_pixels / 1e6:.0f} million"
             f"{' (twice as many in a JPEG)' if kind == 'JPEG' else ''}; "
             "raise max_pixels if the file can be trusted"
         )
-    if image.info.get("progressive") and _scans(data) > _MOST_SCANS:
-        raise PhotoError(f"{name}: a JPEG of more than {_MOST_SCANS} scans, which takes minutes to decode")
+    if image.info.get("progressive") and _scans(data) > _MAX_SCANS:
+        raise PhotoError(f"{name}: a JPEG of more than {_MAX_SCANS} scans, which takes minutes to decode")
     reduction, note = 1, None
     try:
         if kind == "JPEG":

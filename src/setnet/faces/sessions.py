@@ -35,7 +35,7 @@ _LOCK = threading.Lock()
 _CPU = "CPUExecutionProvider"
 _TOLERANCE = 0.02  # of the largest number in an answer: half precision passes, a wrong result does not
 _TRIED = 64  # pixels of a side where a model takes any
-_MOST_LOADED = 8  # models of one process; the one that was not used for longest is given up
+_MAX_LOADED = 8  # models of one process; the one that was not used for longest is given up
 
 
 def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = False) -> Any:
@@ -183,7 +183,7 @@ def load_descriptor(name: str) -> Descriptor:
         return descriptor
 
 
-@lru_cache(_MOST_LOADED)
+@lru_cache(_MAX_LOADED)
 def _load(name: str, kind: str, state: str, providers: tuple[str, ...]) -> Any:
     """Return a model, ready to use, as the entries of a `registry_state` say and by the chosen providers."""
     import cv2

@@ -98,7 +98,7 @@ def invalid_reply(what: str) -> WorkerError:
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 4 << 20
-_MOST_DIMENSIONS = 4
+_MAX_DIMENSIONS = 4
 _DTYPES = {name: np.dtype(name) for name in ("uint8", "int64", "float32", "float64")}
 
 Layouts = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
@@ -123,7 +123,7 @@ def _parse_header(text: bytes | bytearray, largest: int) -> tuple[str, dict[str,
 
 def _layout(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     are_lengths = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not are_lengths or len(shape) > _MOST_DIMENSIONS:
+    if not are_lengths or len(shape) > _MAX_DIMENSIONS:
         raise ValueError
     return _DTYPES[dtype], tuple(shape)
 
@@ -157,7 +157,7 @@ def send(connection: socket.socket, message: Message, deadline: float = math.inf
 
 
 def receive(
-    connection: socket.socket, largest: int, deadline: float = math.inf, most_files: int = 0
+    connection: socket.socket, largest: int, deadline: float = math.inf, max_files: int = 0
 ) -> Message:
     """Return the next message; its arrays have `largest` bytes together at most.
 
@@ -170,8 +170,8 @@ def receive(
     """
     start = b""
     files: list[int] = []
-    if most_files:
-        start, files, _, _ = socket.recv_fds(connection, _LENGTH.size, most_files)
+    if max_files:
+        start, files, _, _ = socket.recv_fds(connection, _LENGTH.size, max_files)
     (length,) = _LENGTH.unpack(start + _read(connection, _LENGTH.size - len(start), deadline))
     if length > _LARGEST_HEADER:
         raise invalid_reply(f"a header of {length} bytes")

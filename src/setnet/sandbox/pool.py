@@ -94,7 +94,7 @@ class WorkerPool:
     ) -> None:
         self._service, self._limits = service, limits or Limits()
         self._tasks: Tasks | None = None if workers else service.tasks()
-        self._workers, self._most_calls = workers, 1 + ahead
+        self._workers, self._max_calls = workers, 1 + ahead
         self._calls: dict[WorkerProcess, int] = {}  # under way in each process
         self._changed = threading.Condition()
         self.is_closed = False
@@ -102,7 +102,7 @@ class WorkerPool:
     @property
     def capacity(self) -> int:
         """How many threads can have a call under way."""
-        return self._workers * self._most_calls
+        return self._workers * self._max_calls
 
     def call(self, task: Message, parse: Callable[[Message], T]) -> T:
         """Return what `parse` makes of the reply to a task; many threads may call.
@@ -148,7 +148,7 @@ class WorkerPool:
                 try:
                     process.wait_until_ready()
                 finally:
-                    self._give_back(process, self._most_calls - process.is_ready)
+                    self._give_back(process, self._max_calls - process.is_ready)
             if process.is_ready:
                 return process
         raise ModelError("worker processes die as soon as they start: --workers 0 shows why")
@@ -162,11 +162,11 @@ class WorkerPool:
                 for process in [p for p, calls in self._calls.items() if not calls and not p.is_alive]:
                     del self._calls[process]
                     process.stop()
-                free = [p for p, calls in self._calls.items() if calls < self._most_calls and p.is_alive]
+                free = [p for p, calls in self._calls.items() if calls < self._max_calls and p.is_alive]
                 best = min(free, key=lambda process: self._calls[process], default=None)
                 if len(self._calls) < self._workers and (best is None or self._calls[best]):
                     new = WorkerProcess(self._service, self._limits)
-                    self._calls[new] = self._most_calls  # others must not use it before it is ready
+                    self._calls[new] = self._max_calls  # others must not use it before it is ready
                     return new
                 if best is not None:
                     self._calls[best] += 1

@@ -92,7 +92,7 @@ def failure_in(reply: Message, limits: Limits) -> SetNetError | None:
 
 
 _LARGEST_TASK = 1 << 30  # the parent is trusted, and has limits of its own
-_MOST_FILES = 16
+_MAX_FILES = 16
 _GRACE_SECONDS = 2.0
 
 
@@ -103,7 +103,7 @@ def serve(connection: socket.socket, service: Service, limits: Limits) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         send(connection, Message("ready"))
         while True:
-            task = receive(connection, _LARGEST_TASK, most_files=_MOST_FILES)
+            task = receive(connection, _LARGEST_TASK, max_files=_MAX_FILES)
             # The parent kills a process that is late; this is for one whose parent is gone.
             signal.setitimer(signal.ITIMER_REAL, limits.seconds + _GRACE_SECONDS)
             reply = answer(tasks, task)

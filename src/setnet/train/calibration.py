@@ -47,7 +47,7 @@ def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating])
     return Calibration(logistic, float(right), len(positive), len(negative))
 
 
-_LEAST_SLOPE = 1e-3  # a score must rise with the similarity
+_MIN_SLOPE = 1e-3  # a score must rise with the similarity
 _RIDGE = 1e-6  # keeps w finite when the two kinds of pairs do not overlap at all
 
 
@@ -72,8 +72,8 @@ def _minimise(
         while loss(theta - size * step) > before and size > 1e-9:
             size /= 2
         theta = theta - size * step
-        if theta[0] < _LEAST_SLOPE:
-            theta[0], free = _LEAST_SLOPE, 1
+        if theta[0] < _MIN_SLOPE:
+            theta[0], free = _MIN_SLOPE, 1
         elif np.abs(size * step).max() < 1e-10:
             break
     return float(theta[0]), float(theta[1])
@@ -119,8 +119,8 @@ FALSE_MATCH_RATE = 1e-4
 # pairs reach, and as steep for every model as 20 is between SFace's mean non-match (0.10) and genuine pair
 # (0.68).
 SCORE_RATE, SCORE_STEEPNESS = 3e-4, 11.6
-_LEAST_FALSE_MATCHES = 10  # a rate that fewer pairs decide is no rate
-_MOST_FACES = 20_000
+_MIN_FALSE_MATCHES = 10  # a rate that fewer pairs decide is no rate
+_MAX_FACES = 20_000
 _ROWS = 512
 
 
@@ -170,7 +170,7 @@ def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float,
 
 def _sample_rows(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tuple[Floats, NDArray[np.str_]]:
     """Return unit rows, at most so many that all their pairs can be looked at."""
-    rows = np.random.default_rng(seed).permutation(len(labels))[:_MOST_FACES]
+    rows = np.random.default_rng(seed).permutation(len(labels))[:_MAX_FACES]
     return unit(np.ascontiguousarray(descriptors[rows], np.float32)), labels[rows]
 
 
@@ -202,7 +202,7 @@ class _Pairs:
         self.non_matches = int(histogram.sum())
         if not len(self.genuine):
             raise InvalidInputError("no person has two labelled faces: calibration needs people who have")
-        if self.non_matches * FALSE_MATCH_RATE < _LEAST_FALSE_MATCHES:
+        if self.non_matches * FALSE_MATCH_RATE < _MIN_FALSE_MATCHES:
             raise InvalidInputError(
                 f"{self.non_matches:,} pairs of different people are too few to find what one in "
                 f"{1 / FALSE_MATCH_RATE:,.0f} reaches: give about 500 labelled faces or more"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
-_MOST_BOXES = 64  # at the top of a file; real ones have about five
+_MAX_BOXES = 64  # at the top of a file; real ones have about five
 _LARGEST_INDEX = 32 << 20  # bytes of the box that describes the video
 _HEADER = 1 << 16  # bytes: where a Matroska file says what its tracks are
 _LIVE = b"com.apple.quicktime.content.identifier"
@@ -66,7 +66,7 @@ def _description(path: str | bytes) -> bytes:
 def _boxes(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Yield names and sizes of the boxes of a file, which then stands at the contents of the box."""
     place = 0
-    for _ in range(_MOST_BOXES):
+    for _ in range(_MAX_BOXES):
         file.seek(place)
         header = file.read(16)
         if len(header) < 8:

@@ -115,7 +115,7 @@ class FaceSchedule:
 
 
 _LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of frames stays small
-_LEAST = 4.0  # seconds watched at once, however slow it is
+_MIN = 4.0  # seconds watched at once, however slow it is
 
 
 def watch(
@@ -154,7 +154,7 @@ def watch(
 
     for frame in watch_frames(path, at, has_changed):
         seconds = frame.time - at
-        if seconds > _LONGEST_PART or (seconds > _LEAST and clock() - began > budget):
+        if seconds > _LONGEST_PART or (seconds > _MIN and clock() - began > budget):
             is_end = False
             break
         last = frame
