@@ -12,7 +12,7 @@ def gallery(people: int, each: int = 3) -> dict[str, np.ndarray]:
 
 
 def test_people_of_the_list_score_high_and_strangers_low() -> None:
-    classifier = FaceClassifier.from_portraits(gallery(30), unknown_share=0.4)
+    classifier = FaceClassifier.from_portraits(gallery(30))
     faces = np.stack([face_of(p, 77) for p in range(60)])
     ranked = classifier.rank(faces, 5)
     assert [each[0].name for each in ranked[:30]] == [f"p{p}" for p in range(30)]
@@ -32,4 +32,4 @@ def test_a_portrait_left_out_is_compared_with_the_others_of_its_person_only() ->
 def test_people_of_one_portrait_leave_the_softmax_as_it_is() -> None:
     similarities, own = portrait_trials(gallery(5, each=1))
     assert len(own) == 0
-    assert fit_softmax(similarities, own, 0.4)[0] == SHARPNESS
+    assert fit_softmax(similarities, own)[0] == SHARPNESS

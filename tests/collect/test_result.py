@@ -103,8 +103,8 @@ def test_distractors_have_the_distribution_of_the_data_set_and_nobody_of_the_lis
     run = invented_run(tmp_path, 8, PHOTOS)
     (tmp_path / "others").mkdir()
     run = CollectRun.begin(run.path, distractors=[tmp_path / "others"], split=(0.0, 0.0, 1.0))
-    unknown_share = [[(100 + 10 * n + k, 0) for k in range(2 + n % 3)] for n in range(30)]
-    rows = [photo_row(run, f"d{n}.jpg", faces, ()) for n, faces in enumerate(unknown_share)]
+    others = [[(100 + 10 * n + k, 0) for k in range(2 + n % 3)] for n in range(30)]
+    rows = [photo_row(run, f"d{n}.jpg", faces, ()) for n, faces in enumerate(others)]
     rows.append(photo_row(run, "known.jpg", [(200, 0), (3, 0)], ()))
     for row in (*run.manifest("labels").rows(), *rows):
         Path(row["photo"]).write_bytes(b"photo")

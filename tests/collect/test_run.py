@@ -34,7 +34,6 @@ def test_a_new_run_needs_portraits_and_photos_that_are_there(tmp_path: Path) -> 
     ("settings", "message"),
     [
         ({"split": (0.5, 0.5, 0.5)}, "add up to 1"),
-        ({"min_faces": 0}, "min_faces"),
         ({"accept_other": 1.5}, "accept_other"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.collect import CollectRun, run_step
+from setnet.collect import CollectRun, run_step, search
 from setnet.collect.run import Row, pack
 from setnet.collect.search import CaptionArchive, name_pairs
 from tests.support.invented_collect import write
@@ -61,11 +61,11 @@ NAMES = ("Ann Cole", "Ben Dole", "Cid Fox", "Dan Hill", "Eve Low")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> CollectRun:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectRun:
     for folder in ("portraits", "photos"):
         (tmp_path / folder).mkdir()
     run = CollectRun.begin(tmp_path / "run", portraits=tmp_path / "portraits", photos=[tmp_path / "photos"])
-    run = CollectRun.begin(run.path, answers_per_search=3)
+    monkeypatch.setattr(search, "ANSWERS", 3)
     write(run, "names", ({"entry": n, "name": n, "aliases": [], "kept": True} for n in NAMES))
     one = pack(np.asarray(face_of(1)))
     write(run, "portraits", ({"portrait": n, "name": n, "kept": True, "descriptor": one} for n in NAMES))

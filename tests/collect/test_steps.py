@@ -56,10 +56,10 @@ def test_labels_are_true(finished: CollectRun) -> None:
 
 
 def test_with_few_names_strangers_are_no_questions(finished: CollectRun) -> None:
-    unknown_share = [
+    others = [
         face for row in finished.manifest("labels").kept_rows() for face in row["faces"] if not face["name"]
     ]
-    assert len(unknown_share) == 2
+    assert len(others) == 2
     assert AnnotationQueue(finished).questions == []
 
 

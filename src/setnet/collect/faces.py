@@ -15,6 +15,8 @@ from setnet.library.describe import main_face
 from setnet.library.folder_scan import FolderScan
 from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 
+MIN_FACES = 2  # of a photo
+
 
 def portrait_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per portrait with its main face; a file without a face is named and left out."""
@@ -60,7 +62,7 @@ def face_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     found = read_faces(run.settings, (row["photo"] for row in remaining_rows()), work.processes)
     for row, (photo, result) in zip(remaining_rows(), found, strict=True):
         about = {"query": row["query"], "text": row["text"]}
-        yield face_row(photo, result, run.settings.min_faces) | about
+        yield face_row(photo, result) | about
 
 
 def distractor_rows(run: CollectRun, work: Work) -> Iterator[Row]:
@@ -68,16 +70,16 @@ def distractor_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     files = FolderScan([os.fsencode(folder) for folder in run.settings.distractors]).files()
     remaining_rows = [path for file in files if (path := os.fsdecode(file.path)) not in work.done]
     for photo, result in read_faces(run.settings, remaining_rows, work.processes):
-        yield face_row(photo, result, run.settings.min_faces)
+        yield face_row(photo, result)
 
 
-def face_row(photo: str, result: PhotoResult, min_faces: int) -> Row:
+def face_row(photo: str, result: PhotoResult) -> Row:
     """Return the row of a photo: its size and faces, or why it is dropped."""
     row: Row = {"photo": photo}
     if result.reason is not None:
         return row | {"kept": False, "reason": "cannot be read", "detail": result.reason}
-    if len(result.faces) < min_faces or result.descriptors is None:
-        detail = f"{len(result.faces)} of {min_faces}"
+    if len(result.faces) < MIN_FACES or result.descriptors is None:
+        detail = f"{len(result.faces)} of {MIN_FACES}"
         return row | {"kept": False, "reason": "too few faces", "detail": detail}
     faces = [
         {

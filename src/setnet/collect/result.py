@@ -27,6 +27,7 @@ from setnet.library import write_descriptor_file
 from setnet.system import sync_folder
 
 REFUSE, AS_UNKNOWN, DROP_PHOTO = UNANSWERED = "refuse", "unknown", "drop"
+QUERIES = 500, 500  # of two test people, and of three
 _Names = list[str | None]  # of the faces of a photo; None is an unknown person
 _FACE_BINS, _PEOPLE_BINS = (2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6)  # the last one is "more than 5"
 
@@ -228,7 +229,7 @@ def _write_distractors(run: CollectRun, writing: _Writing) -> Iterator[Row]:
     settings = run.settings
     candidates = list(_distractor_candidates(run))
     free = [(photo, faces) for photo, faces, detail in candidates if not detail]
-    chosen = sample_by_faces(free, _count_faces(writing.whole), settings.distractor_photos, settings.seed)
+    chosen = sample_by_faces(free, _count_faces(writing.whole), settings.seed)
     roots = _folder_names(settings.distractors)
     for (photo, faces, detail), row in zip(candidates, run.manifest("distractors").kept_rows(), strict=True):
         about: Row = {"photo": photo, "kept": photo in chosen}
@@ -254,7 +255,7 @@ def _distractor_candidates(run: CollectRun) -> Iterator[tuple[str, int, str]]:
 
 
 def sample_by_faces(
-    photos: Iterable[tuple[str, int]], bins: Mapping[int, int], limit: int | None, seed: int = 0
+    photos: Iterable[tuple[str, int]], bins: Mapping[int, int], seed: int = 0
 ) -> frozenset[str]:
     """Return as many photos as there can be with a given distribution of faces per photo.
 
@@ -263,7 +264,7 @@ def sample_by_faces(
 
     Examples
     --------
-    >>> chosen = sample_by_faces([(f"{n}-{i}", n) for n in (2, 3) for i in range(10)], {2: 30, 3: 15}, None)
+    >>> chosen = sample_by_faces([(f"{n}-{i}", n) for n in (2, 3) for i in range(10)], {2: 30, 3: 15})
     >>> sorted(Counter(name[0] for name in chosen).items())
     [('2', 10), ('3', 5)]
     """
@@ -275,8 +276,6 @@ def sample_by_faces(
     if not usable:
         return frozenset()
     scale = min(len(by_bin[number]) / count for number, count in usable.items())
-    if limit is not None:
-        scale = min(scale, limit / sum(usable.values()))
     rng = np.random.default_rng(seed)
     chosen: list[str] = []
     for number, count in usable.items():
@@ -311,7 +310,7 @@ def _write_heads(run: CollectRun, splits: Mapping[str, str], writing: _Writing) 
     owner = np.array([number.get(name or "", -1) for names_of in test for name in names_of], np.int64)
     rng = np.random.default_rng((run.settings.seed, 1))
     sizes = np.array([len(names_of) for names_of in test], np.int64)
-    groups = together_queries(sizes, owner, owner >= 0, *run.settings.queries, rng)
+    groups = together_queries(sizes, owner, owner >= 0, *QUERIES, rng)
     queries = {
         word: [[names[i] for i in group.tolist()] for group in groups if len(group) == size]
         for word, size in (("two", 2), ("three", 3))

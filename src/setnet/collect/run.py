@@ -26,7 +26,6 @@ from setnet.errors import (
     NotAnIndexError,
     StorageError,
     VersionError,
-    check_number,
 )
 from setnet.system import FileLock, usable_cores
 
@@ -54,23 +53,12 @@ class CollectSettings:
         Folders of another collection: photos that are also there, or nearly so, are dropped.
     distractors
         Folders of photos of other people.
-    answers_per_search, answers_per_pair
-        How many photos are looked at of each search for companions, and of each search for a pair.
-    min_faces
-        Photos with fewer faces are dropped.
     detector, descriptor, min_face
         As of `setnet index`.
     rules
         Thresholds by which a face is labelled.
-    unknown_share
-        Share of faces that are of nobody in the list. The default follows from the paper's tables 1 and 2:
-        of 546,000 faces, 319,000 are celebrities'.
     split
         Shares of people for training, validation and test.
-    queries
-        How many test queries of two people, and of three.
-    distractor_photos
-        How many distractor photos at most; None takes as many as fit.
     seed
         Everything random follows from it.
     """
@@ -80,27 +68,14 @@ class CollectSettings:
     names: str | None = None
     exclude: tuple[str, ...] = ()
     distractors: tuple[str, ...] = ()
-    answers_per_search: int = 100
-    answers_per_pair: int = 100
-    min_faces: int = 2
     detector: str = "mtcnn"
     descriptor: str = "sface"
     min_face: float = 40
     rules: AnnotationRules = field(default_factory=AnnotationRules)
-    unknown_share: float = 0.42
     split: tuple[float, float, float] = (0.5, 0.1, 0.4)
-    queries: tuple[int, int] = (500, 500)
-    distractor_photos: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("answers_per_search", 1, 10_000),
-            ("answers_per_pair", 1, 100_000),
-            ("min_faces", 1, 100),
-            ("unknown_share", 0.01, 0.99),
-        ):
-            check_number(name, getattr(self, name), low, high)
         if len(self.split) != 3 or min(self.split) < 0 or not math.isclose(sum(self.split), 1.0):
             raise InvalidInputError(
                 f"split {self.split}: three shares that add up to 1 are expected, as in 0.5,0.1,0.4"

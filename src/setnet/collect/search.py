@@ -83,6 +83,9 @@ def _match_any(phrases: Sequence[str]) -> str:
     return f"({' OR '.join(found)})" if found else ""
 
 
+ANSWERS = 100  # photos that are looked at of each search
+
+
 def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """Yield a row per person of the list with the companions found in the first and the second round.
 
@@ -92,12 +95,11 @@ def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     """
     names = known_names(run)
     matcher = NameMatcher(names)
-    limit = run.settings.answers_per_search
 
     def find(archive: CaptionArchive, seed: str, without: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         ways = written_forms(seed, names[seed])
-        for _, text in archive.search([ways], prefer=["and"], without=without, limit=limit):
+        for _, text in archive.search([ways], prefer=["and"], without=without, limit=ANSWERS):
             seen = matcher.find(text)
             ambiguous.update(dict.fromkeys(seen.ambiguous))
             if seed in seen.names:
@@ -151,7 +153,7 @@ def photo_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     with CaptionArchive.of(run) as archive:
         for pair in name_pairs(run):
             people = [written_forms(name, names[name]) for name in pair]
-            for photo, text in archive.search(people, limit=run.settings.answers_per_pair):
+            for photo, text in archive.search(people, limit=ANSWERS):
                 found.setdefault(photo, []).append(pair)
                 texts[photo] = text
     matcher = NameMatcher(names)

@@ -40,12 +40,12 @@ _ALL = (
     Step("names", ("portraits", "names"), (), name_rows, "entry"),
     Step("portraits", _FACES, ("names",), portrait_rows, "portrait"),
     Step("captions", ("photos",), (), caption_rows),
-    Step("pairs", ("answers_per_search",), ("names", "portraits", "captions"), pair_rows, "seed"),
-    Step("photos", ("answers_per_pair",), ("pairs",), photo_rows),
-    Step("faces", (*_FACES, "min_faces"), ("photos",), face_rows),
+    Step("pairs", (), ("names", "portraits", "captions"), pair_rows, "seed"),
+    Step("photos", (), ("pairs",), photo_rows),
+    Step("faces", _FACES, ("photos",), face_rows),
     Step("duplicates", ("exclude",), ("faces", "portraits"), duplicate_rows),
-    Step("labels", ("rules", "unknown_share"), ("duplicates", "portraits"), label_rows),
-    Step("distractors", (*_FACES, "distractors", "min_faces"), (), distractor_rows),
+    Step("labels", ("rules",), ("duplicates", "portraits"), label_rows),
+    Step("distractors", (*_FACES, "distractors"), (), distractor_rows),
 )
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 
@@ -150,7 +150,7 @@ def write_result(
         run.manifest("result").remove()
         result = Step(
             "result",
-            ("split", "queries", "distractor_photos", "seed"),
+            ("split", "seed"),
             ("labels", "distractors"),
             lambda run, _: result_rows(run, place, unanswered, copy),
         )
