@@ -54,9 +54,7 @@ def test_training_people_are_not_tested_on(collected: Path) -> None:
 
 
 def test_retrieval_runs_on_a_collected_data_set(collected: Path) -> None:
-    record = retrieval.run(
-        Settings(world=str(collected), methods=["mean"], queries=20, repeats=1, merging=False)
-    )
+    record = retrieval.run(Settings(world=str(collected), methods=["mean"], queries=20, repeats=1))
     assert record.row("mean").estimate("ndcg10 n1")[0] > 50
     assert str(record.settings["world"]).startswith("set, photos.jsonl")
 

@@ -16,7 +16,7 @@ from setnet.evaluate.methods import Method, Methods
 from setnet.evaluate.queries import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.representations import CODE_BITS, code_name, coded_elements, element_bytes
-from setnet.evaluate.settings import WorldSettings, experiment, setting
+from setnet.evaluate.settings import WorldSettings, experiment
 from setnet.evaluate.tables import CAPTION, FIRST, Column, Table, result_table
 from setnet.evaluate.worlds import StoredWorld, World
 
@@ -38,8 +38,6 @@ VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
 class Settings(WorldSettings):
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
 
-    merging: bool = setting(True, "Also mean and max of the scores of three examples.", counts=False)
-
 
 @experiment("retrieval")
 def run(run: Run, settings: Settings) -> None:
@@ -48,9 +46,8 @@ def run(run: Run, settings: Settings) -> None:
     world = settings.make_world(split)
     methods = settings.fitted_methods(split)
     names = methods.chosen(settings.methods)
-    variants = VARIANTS if settings.merging else VARIANTS[:2]
-    run.total = len(names) * len(variants) + len(KEPT)
-    todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in variants)]
+    run.total = len(names) * len(VARIANTS) + len(KEPT)
+    todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in VARIANTS)]
     if not todo and all(run.has(name) for name in KEPT):
         return
     runner = QueryRunner(
@@ -67,7 +64,7 @@ def run(run: Run, settings: Settings) -> None:
             run.say(f"{name}: indexing {stored.size:,} items")
             path = Path(made) / f"i{number}"
             index = build_index(path, stored, method.aggregator, raw, method.logistic)
-            for suffix, examples, options in variants:
+            for suffix, examples, options in VARIANTS:
                 if not run.has(name + suffix):
                     run.say(name + suffix)
                     run.add(_row(name + suffix, method, index, runner, examples, options))
