@@ -481,8 +481,8 @@ def is_reproduced(rows: Sequence[Row], name: str) -> bool:
     return all(lead.points > 2 * lead.error for lead in leads(rows, name) if lead.elements in FACES)
 
 
-def write_claim(record: Record, page: Path, made_by: str = "setnet train paper") -> Path:
+def write_claim(record: Record, page: Path) -> Path:
     """Put the tables of a record into a page."""
     subject = record.settings["elements"]
     title = f"The paper's claim on {subject}"
-    return write_section(page, f"claim-{subject}", title, record, tables(record), made_by)
+    return write_section(page, f"claim-{subject}", title, record, tables(record), "setnet train paper")

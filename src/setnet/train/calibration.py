@@ -79,12 +79,10 @@ def _minimise(
     return float(theta[0]), float(theta[1])
 
 
-def calibrate_elements(
-    descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, pairs: int = 20000
-) -> Calibration:
+def calibrate_elements(descriptors: NDArray[np.floating], labels: NDArray[np.str_]) -> Calibration:
     """Fit (w, b) for single descriptors from labelled faces; rows labelled "" match nobody."""
     rows = descriptors / np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-12)
-    rng = np.random.default_rng(seed)
+    rng, pairs = np.random.default_rng(0), 20_000
     order = rng.permutation(len(labels))
     same = [
         (i, j)
@@ -160,9 +158,9 @@ def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: i
     }
 
 
-def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float, seed: int = 0) -> MatchRates:
+def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float) -> MatchRates:
     """Return how many pairs of labelled faces reach a threshold, genuine ones and others."""
-    pairs = _Pairs(*_sample_rows(descriptors, labels, seed))
+    pairs = _Pairs(*_sample_rows(descriptors, labels, 0))
     non_matches = pairs.false_matches(threshold) / pairs.non_matches
     reached = float(np.average(pairs.genuine >= threshold, weights=pairs.weights))
     return MatchRates(threshold, non_matches, reached, pairs.non_matches, len(pairs.genuine))

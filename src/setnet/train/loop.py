@@ -309,7 +309,6 @@ def train_loop(
     samples: int = 0,
     group: ProcessGroup | None = None,
     stop_at: int | None = None,
-    on_step: Callable[[int, float], object] = lambda step, loss: None,
     validate: Callable[[], float] | None = None,
 ) -> TrainReport:
     """Run the steps that are left, from the newest checkpoint of `folder` when it holds one.
@@ -327,8 +326,6 @@ def train_loop(
         Faces per step, for the progress line.
     stop_at
         End after this step, with a checkpoint, instead of after the schedule's last.
-    on_step
-        Called after each step with its number, counted from 1, and its loss.
     validate
         The score of the weights as they are, of each checkpoint; that of the best one is kept, and the module
         ends with its weights.
@@ -366,7 +363,6 @@ def train_loop(
                 raise TrainingError(_divergence_message(title, step, loss, checkpoints, rate))
             optimiser.step()
             done = step + 1
-            on_step(done, loss)
             progress.step(samples)
             values = save(done) if done % schedule.save_every == 0 or done == last else {}
             if done % schedule.log_every == 0 or done == last:

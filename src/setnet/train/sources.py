@@ -88,13 +88,13 @@ class LabelledSource(TrainingSource):
             found = f"{len(groups)} people with one face each" if groups else "no faces"
             raise TrainingError(f"{where}: {found}; training needs people with at least two faces")
 
-    def hold_out(self, people: int, seed: int = 0) -> tuple[Self, Self]:
+    def hold_out(self, people: int) -> tuple[Self, Self]:
         """Return this source without some random people, and one of these people alone."""
         if not 0 <= people <= self.people // 2:
             raise TrainingError(
                 f"{self.where}: {people} of {self.people} people cannot be held out: half at most"
             )
-        order = np.random.default_rng((seed, people)).permutation(self.people)
+        order = np.random.default_rng((0, people)).permutation(self.people)
         return self._only(order[people:]), self._only(order[:people])
 
     def _only(self, numbers: NDArray[np.int64]) -> Self:

@@ -99,7 +99,6 @@ def train_variant(
     group: ProcessGroup | None = None,
     device: str = "cpu",
     workers: int = 0,
-    validation: LabelledSource | None = None,
 ) -> SetNetwork:
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
@@ -127,7 +126,7 @@ def train_variant(
     if variant.size is None:
         initialise_network(network.to(device), source, own, device)
     else:
-        train_sets(network, source, own, folder, group, device, workers=workers, validation=validation)
+        train_sets(network, source, own, folder, group, device, workers=workers)
     network.cpu().eval()
     if group.rank == 0:
         save_network(stored, network, own, {"variant": variant.name})
