@@ -9,7 +9,7 @@ import pytest
 
 from setnet.evaluate import tradeoff
 from setnet.evaluate.record import Progress
-from setnet.evaluate.tradeoff import CODES, EXACT, PLAIN
+from setnet.evaluate.tradeoff import EXACT, OPTIMAL, PLAIN
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration", "toy_people")
 
@@ -28,7 +28,7 @@ def test_tradeoff_measures_every_way_of_searching(tmp_path: Path) -> None:
     assert np.mean(at[EXACT]) > np.mean(at["mean"])
     assert rows["mean"].facts["bytes_per_item"] == 512
     plain = rows[PLAIN].facts["mean_ms"]
-    for name in (CODES, "mean", "tags"):
+    for name in (OPTIMAL, "mean", "tags"):
         facts = rows[name].facts
         assert facts["speedup"] == pytest.approx(plain / facts["mean_ms"])
     again = tradeoff.run(settings, tmp_path / "r.json")

@@ -32,6 +32,8 @@ DEPTH = 100
 RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
 CODES = "one bit per element, re-rank 2000"
+OPTIMAL = "per element, optimal matching (20 queries)"
+GREEDY = "per element, greedy matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
 FEW = 20
 
@@ -73,7 +75,7 @@ def run(run: Run, settings: Settings) -> None:
     run.total = (
         sum(len(_set_lines(name, RERANKED)) for name in names)
         + len(_set_lines(settings.baseline, (2000,)))
-        + 8
+        + 10
     )
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
     with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
@@ -139,7 +141,7 @@ class _Rows:
     def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
         """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
         options = _set_lines(name, reranked)
-        others = [] if number else [EXACT, CODES, "tags", "tags, re-rank 2000"]
+        others = [] if number else [EXACT, CODES, OPTIMAL, GREEDY, "tags", "tags, re-rank 2000"]
         if self._done([*options, *others]):
             return
         self.run.say(f"{name}: fitting its score")
@@ -155,8 +157,12 @@ class _Rows:
                 some = [line for line in lines if line.options.get("aggregate_query", False) == together]
                 self._measure_sets(index, some, together)
             if not number:
+                optimal = {"mode": "exact", "matching": "optimal"}
                 self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
                 self._measure(index, _Line(CODES, by_faces, {"mode": "fast"}, self.face_bytes))
+                for name, matching in ((OPTIMAL, optimal), (GREEDY, {"mode": "exact"})):
+                    line = _Line(name, by_faces, matching, self.face_bytes, bound=True)
+                    self._measure(index, line, self.few)
                 self._tags(index, "tags", lambda rows: rows)
 
     def of_whitened_faces(self) -> None:
@@ -193,12 +199,13 @@ class _Rows:
         self.run.note(**{f"index {name}": {"seconds": seconds, "bytes": index.stats().bytes}})
         return index
 
-    def _measure(self, index: SetIndex, line: _Line) -> None:
+    def _measure(self, index: SetIndex, line: _Line, runner: QueryRunner | None = None) -> None:
         if self.run.has(line.name):
             return
         self.run.say(line.name)
-        search = partial(index.search_many, k=DEPTH, threads=2, **line.options)
-        self._add(line, self.runner.quality(search, line.prepare), self._seconds(index, line))
+        chosen = runner or self.runner
+        values = chosen.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
+        self._add(line, values, self._seconds(index, line, chosen))
 
     def _measure_sets(self, index: SetIndex, lines: Sequence[_Line], together: bool) -> None:
         """Measure set vectors alone and re-ranked: all rows take their candidates from one ranking."""
@@ -218,7 +225,7 @@ class _Rows:
         values = self.runner.qualities(search, by_faces)
         for line in todo:
             self.run.say(line.name)
-            self._add(line, values[line.name], self._seconds(index, line))
+            self._add(line, values[line.name], self._seconds(index, line, self.runner))
 
     def _tags(self, index: SetIndex, name: str, change: Change) -> None:
         """Measure pre-tagging with ten examples per identity, and re-ranking by the query's one example."""
@@ -259,8 +266,8 @@ class _Rows:
             values = self.runner.quality(lambda queries: [search(query) for query in queries], line.prepare)
             self._add(line, values, self.runner.timing(search, line.prepare))
 
-    def _seconds(self, index: SetIndex, line: _Line) -> list[float]:
-        return self.runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
+    def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
+        return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
 
     def _add(self, line: _Line, measured: Measured, seconds: Sequence[float] = ()) -> None:
         facts: dict[str, Any] = {"bytes_per_item": round(line.size)}
