@@ -19,7 +19,7 @@ from setnet.train.aggregators import (
     ragged_sum,
     unit,
 )
-from setnet.train.backbones import make_backbone
+from setnet.train.backbones import Descriptors, SmallCNN
 from setnet.train.network import AGGREGATORS, SetNetwork, make_aggregator
 
 
@@ -56,7 +56,7 @@ DIM = 16
 
 def aggregator(name: str) -> AggregatorModule:
     torch.manual_seed(0)
-    backbone = make_backbone("small", DIM, size=32, width=0.25)
+    backbone = SmallCNN(DIM, size=32, width=0.25)
     made = make_aggregator(name, backbone, dim=12, clusters=3).eval()
     return made.double()
 
@@ -162,18 +162,18 @@ def test_before_fc_averages_normalised_features_then_applies_the_layer() -> None
 
 def test_descriptors_have_no_layer_before_the_last() -> None:
     with pytest.raises(ModelError, match="last layer"):
-        make_aggregator("before-fc", make_backbone("descriptors", DIM))
+        make_aggregator("before-fc", Descriptors(DIM))
 
 
 def test_an_unknown_name_lists_the_valid_ones() -> None:
     with pytest.raises(InvalidInputError, match="'netvlad'"):
-        make_aggregator("vlad", make_backbone("descriptors", DIM))
+        make_aggregator("vlad", Descriptors(DIM))
 
 
 def test_a_network_refuses_an_aggregator_of_another_width() -> None:
-    small = make_aggregator("average", make_backbone("descriptors", 8))
+    small = make_aggregator("average", Descriptors(8))
     with pytest.raises(ModelError, match="takes 8 dimensions"):
-        SetNetwork(make_backbone("descriptors", DIM), small)
+        SetNetwork(Descriptors(DIM), small)
 
 
 def literal_netvlad(x: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

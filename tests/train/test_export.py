@@ -10,7 +10,7 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
 from setnet.heads import SetNet
 from setnet.train.aggregators import initialise_aggregator, unit
-from setnet.train.backbones import make_backbone
+from setnet.train.backbones import Descriptors, SmallCNN
 from setnet.train.network import (
     NetworkAggregator,
     SetNetwork,
@@ -26,7 +26,7 @@ def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.nd
     torch.manual_seed(0)
     rows, labels = descriptors(60, 4)
     elements = unit(torch.from_numpy(rows))
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     made = SetNetwork(backbone, make_aggregator(name, backbone, 24, 4), w=12.0, b=-4.0).eval()
     if name == "netvlad":
         initialise_aggregator(made.aggregator, elements, labels.astype(int), number=500)  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def test_comparison_methods_have_no_run_time_form() -> None:
 @pytest.mark.xdist_group("onnx-export")
 def test_the_onnx_backbone_finds_the_descriptors_of_the_torch_one(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    backbone = make_backbone("small", 16, size=32, width=0.25).eval()
+    backbone = SmallCNN(16, size=32, width=0.25).eval()
     for module in backbone.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.normal_(0, 0.1)  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ from setnet.train.aggregators import (
     random_sets,
     unit,
 )
-from setnet.train.backbones import make_backbone
+from setnet.train.backbones import Descriptors
 from setnet.train.faces import FaceArray, FaceFolder
 from setnet.train.loop import ProcessGroup, TrainReport, best_checkpoint, latest_checkpoint
 from setnet.train.network import (
@@ -84,7 +84,7 @@ def train_head(
     folder: Path, settings: TrainingSettings, stop_at: int | None = None
 ) -> tuple[SetNetwork, TrainReport]:
     torch.manual_seed(settings.seed)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     report = train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder, stop_at=stop_at)
     return network, report
@@ -92,7 +92,7 @@ def train_head(
 
 def test_aggnet_learns_the_layer_before_its_signs(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("hashed", backbone, clusters=2))
     people = DescriptorSource(*descriptors(80, 4))
     settings = load_settings("default", [*HEAD, "aggregator.start_sets=200", "sets.steps=12"])
@@ -267,7 +267,7 @@ class Broken(DescriptorSource):
 
 def test_a_nan_loss_stops_with_the_last_good_checkpoint(tmp_path: Path) -> None:
     settings = load_settings("default", HEAD)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     with pytest.raises(
         TrainingError, match=r"not finite at step 16; the last good checkpoint is .*step-00000010"
@@ -291,7 +291,7 @@ def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
 def test_other_people_do_not_continue_a_run(tmp_path: Path) -> None:
     settings = load_settings("default", HEAD)
     train_head(tmp_path, settings, stop_at=5)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     with pytest.raises(TrainingError, match="other settings or data"):
         train_sets(network, DescriptorSource(*descriptors(70, 4)), settings, tmp_path)
@@ -362,7 +362,7 @@ def test_networks_survive_being_stored(tmp_path: Path) -> None:
 def test_few_faces_calibrate_a_network_too() -> None:
     rows, labels = descriptors(20, 3)
     source = DescriptorSource(rows, labels)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("average", backbone), w=1.0, b=7.0)
     calibrate_network(network, source.load(source.faces, None), source.labels, (2, 3, 4, 5, 6), seed=0)
     assert network.w.item() > 2
@@ -375,7 +375,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, caplog: pytest.Log
             raise KeyboardInterrupt
 
     settings = load_settings("default", HEAD)
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     with caplog.at_level("INFO"), pytest.raises(KeyboardInterrupt):
         train_sets(network, Stopped(*descriptors(80, 4)), settings, tmp_path)
@@ -384,7 +384,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, caplog: pytest.Log
 
 def learned_p(name: str, folder: Path) -> torch.Tensor:
     settings = load_settings("default", [*HEAD, "sets.rate=0.02"])
-    backbone = make_backbone("descriptors", 32)
+    backbone = Descriptors(32)
     network = SetNetwork(backbone, make_aggregator(name, backbone))
     train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder)
     assert isinstance(network.aggregator, GeneralisedMean)
