@@ -4,7 +4,7 @@ from setnet.heads.aggregator import Aggregator, Mean, unit
 from setnet.heads.head import Head
 from setnet.heads.logistic import ELEMENT_LOGISTIC, Logistic
 from setnet.heads.net import SetNet
-from setnet.heads.shipped import ShippedHead, shipped_heads
+from setnet.heads.shipped import shipped_heads
 
 __all__ = [
     "ELEMENT_LOGISTIC",
@@ -13,7 +13,6 @@ __all__ = [
     "Logistic",
     "Mean",
     "SetNet",
-    "ShippedHead",
     "shipped_heads",
     "unit",
 ]

@@ -113,6 +113,11 @@ class Head:
             dim = layer.width(dim)
         return dim
 
+    @property
+    def bytes_per_item(self) -> int:
+        """Bytes of a set vector in an index."""
+        return codec.row_bytes(self.dim, self.bits)
+
     def with_logistic(self, logistic: Logistic) -> Head:
         """Return the same head with another (w, b)."""
         return replace(self, logistic=logistic)

@@ -44,7 +44,7 @@ class SetNet:
         self.element_dim: int | None = head.element_dim
         self.dim = head.dim
         self.bits = head.bits
-        self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
+        self.bytes_per_item = head.bytes_per_item
         shares = np.array([branch.share for branch in head.branches], dtype=np.float32)
         self._shares = shares / np.linalg.norm(shares)
 

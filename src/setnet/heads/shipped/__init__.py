@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from setnet.heads import codec
 from setnet.heads.head import Head
 
-__all__ = ["ShippedHead", "head_path", "shipped_head", "shipped_heads", "shipped_names"]
-
-
-@dataclass(frozen=True)
-class ShippedHead:
-    """A head that comes with the package; ``SetNet.load(name)`` makes it ready for use."""
-
-    name: str
-    dim: int
-    bits: int
-    bytes_per_item: int
-    element_dim: int
-    descriptor: str
-    summary: str
+__all__ = ["head_path", "shipped_head", "shipped_heads", "shipped_names"]
 
 
 def shipped_names() -> list[str]:
@@ -46,16 +31,10 @@ def _read(path: Path, changed: int) -> Head:
     return Head.load(path)
 
 
-def shipped_heads() -> list[ShippedHead]:
-    """List the heads that come with the package.
+def shipped_heads() -> list[Head]:
+    """Return the heads that come with the package; ``SetNet.load(name)`` makes one ready for use.
 
     >>> [head.bytes_per_item for head in shipped_heads() if head.name == "sface-512"]
     [512]
     """
-    found = []
-    for name in shipped_names():
-        head = shipped_head(name)
-        size = codec.row_bytes(head.dim, head.bits)
-        summary = str(head.about.get("summary", ""))
-        found.append(ShippedHead(name, head.dim, head.bits, size, head.element_dim, head.descriptor, summary))
-    return found
+    return [shipped_head(name) for name in shipped_names()]
