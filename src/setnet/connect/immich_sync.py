@@ -285,10 +285,6 @@ class SyncReport:
     photos: int
     people: int
 
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers for JSON."""
-        return asdict(self)
-
 
 def update_index(
     index: SetIndex, connection: Connection, tables: ImmichTables, people: int, progress: Progress

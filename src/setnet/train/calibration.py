@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -131,10 +131,6 @@ class MatchRates:
     true_matches: float
     non_match_pairs: int
     genuine_pairs: int
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
 
 
 def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: int = 0) -> dict[str, Any]:
