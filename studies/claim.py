@@ -12,6 +12,7 @@ if RUN was lost.
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -35,7 +36,6 @@ from setnet.evaluate.claim_data import (
     row_variants,
     whiten_row,
 )
-from setnet.evaluate.people import Similarities, similarities
 from setnet.evaluate.ranking_calibration import best_logistic
 from setnet.evaluate.record import Record
 from setnet.evaluate.report import write_section
@@ -43,6 +43,7 @@ from setnet.evaluate.representations import EveryElement
 from setnet.evaluate.stress_trial import Representation, measure_ranking
 from setnet.evaluate.tables import Table
 from setnet.train import NetworkAggregator, SetNetwork, TrainingSettings, load_settings, new_backbone
+from setnet.train.calibration import Similarities, similarities
 from setnet.train.faces import FacePhotos
 from setnet.train.loop import default_workers, use_device
 from setnet.train.stages import VARIANTS, Variant
@@ -368,6 +369,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if options.domain == "packages":
         print(" ".join(font_packages()))
         return
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # what training reports
     use_device(options.device, options.threads)
     file = Path(__file__).with_name("faces.toml" if options.domain == "faces" else "glyphs.toml")
     settings, out = load_settings(str(file), options.set), options.out

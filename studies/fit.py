@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.people import Similarities, read_people, similarities, train_test_split
+from setnet.evaluate.people import read_people, train_test_split
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import Settings as BaseSettings
 from setnet.evaluate.settings import experiment, option, setting
 from setnet.evaluate.tables import Table
 from setnet.heads import unit
 from setnet.train import VirtualPeople
+from setnet.train.calibration import Similarities, similarities
 
 TITLE = "Virtual people against real ones"
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.identify import roc
 from setnet.evaluate.measures import match_rate_draws
-from setnet.evaluate.people import LabelledPeople, similarities
+from setnet.evaluate.people import LabelledPeople
+from setnet.train.calibration import similarities
 from studies import adaptation
 from studies.adaptation import true_match_rates
 

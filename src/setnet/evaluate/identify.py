@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import match_rate_draws, people_draws
-from setnet.evaluate.people import similarities
 from setnet.evaluate.published import Template, read_templates
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.settings import MethodSettings, experiment, setting
 from setnet.evaluate.tables import CAPTION, Column, Table, result_table
 from setnet.heads import unit
 from setnet.library import read_descriptors
+from setnet.train.calibration import similarities
 
 TITLE = "Identification of single faces"
 

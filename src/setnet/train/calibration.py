@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.heads import Logistic, unit
 
+Floats = NDArray[np.float32]
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -79,28 +81,54 @@ def _minimise(
     return float(theta[0]), float(theta[1])
 
 
+PAIRS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
+    """Sampled similarities of pairs of faces: of one person, and of different people."""
+
+    same: Floats
+    different: Floats
+
+
+def similarities(
+    rows: Floats, owner: NDArray[np.int64], rng: np.random.Generator, pairs: int = 100_000
+) -> Similarities:
+    """Return similarities of random pairs of unit rows; in genuine pairs every person counts the same.
+
+    `owner` says whose face each row is; -1 are unknown people, who are in pairs with known ones only.
+    """
+    order = np.argsort(owner, kind="stable")
+    people, start, counts = np.unique(owner[order], return_index=True, return_counts=True)
+    several = np.flatnonzero((counts > 1) & (people >= 0))
+    if not len(several):
+        raise InvalidInputError("no person has two faces: nothing to compare; label two faces of one person")
+    person = several[rng.integers(len(several), size=pairs)]
+    first = rng.integers(counts[person])
+    second = (first + rng.integers(1, counts[person])) % counts[person]
+    i, j = order[start[person] + first], order[start[person] + second]
+    same = _dots(rows, i, j)
+    i, j = rng.integers(len(rows), size=(2, pairs))
+    other = owner[i] != owner[j]
+    return Similarities(same, _dots(rows, i[other], j[other]))
+
+
+def _dots(rows: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
+    """Return the dot product of each pair, some pairs at a time: all wide vectors would fill the memory."""
+    parts = [
+        np.einsum("ij,ij->i", rows[i[at : at + PAIRS_AT_ONCE]], rows[j[at : at + PAIRS_AT_ONCE]])
+        for at in range(0, len(i), PAIRS_AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
 def calibrate_elements(descriptors: NDArray[np.floating], labels: NDArray[np.str_]) -> Calibration:
     """Fit (w, b) for single descriptors from labelled faces; rows labelled "" match nobody."""
-    rows = descriptors / np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-12)
-    rng, pairs = np.random.default_rng(0), 20_000
-    order = rng.permutation(len(labels))
-    same = [
-        (i, j)
-        for person in np.unique(labels[labels != ""])
-        for members in [order[labels[order] == person][:20]]
-        for k, i in enumerate(members)
-        for j in members[k + 1 :]
-    ]
-    if not same:
-        raise InvalidInputError(
-            "no person has two labelled faces: calibration needs at least one such person"
-        )
-    left, right = np.array(same)[rng.permutation(len(same))[:pairs]].T
-    i, j = rng.integers(len(labels), size=(2, pairs))
-    other = (labels[i] != labels[j]) & ((labels[i] != "") | (labels[j] != ""))
-    positive = np.einsum("ij,ij->i", rows[left], rows[right])
-    negative = np.einsum("ij,ij->i", rows[i[other]], rows[j[other]])
-    return fit_logistic(positive, negative)
+    names, owner = np.unique(labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    pairs = similarities(unit(np.asarray(descriptors, np.float32)), owner, np.random.default_rng(0), 20_000)
+    return fit_logistic(pairs.same, pairs.different)
 
 
 def calibrate_sets(
@@ -111,7 +139,6 @@ def calibrate_sets(
     return fit_logistic(similarity[members], similarity[~members])
 
 
-Floats = NDArray[np.float32]
 FALSE_MATCH_RATE = 1e-4
 # The score of a single face is one half where SFace's similarity is 0.40, which 3 in 10,000 non-matching
 # pairs reach, and as steep for every model as 20 is between SFace's mean non-match (0.10) and genuine pair
