@@ -14,7 +14,6 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LabelledPeople, read_people
 from setnet.evaluate.record import read_record
-from setnet.evaluate.retrieval import Settings
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
@@ -63,12 +62,6 @@ def test_other_bad_input(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", descriptors=np.ones((3, 4)))
     with pytest.raises(InvalidInputError, match="labels"):
         read_people(tmp_path / "x.npz")
-    with pytest.raises(InvalidInputError, match="simulated"):
-        Settings(world="moon")
-    with pytest.raises(InvalidInputError, match="--descriptors"):
-        Settings(world="composed")
-    with pytest.raises(InvalidInputError, match="simulated draws virtual people"):
-        Settings(descriptors=tmp_path / "x.npz", world="simulated")
     people = LabelledPeople(
         RNG.standard_normal((60, 16)).astype(np.float32), np.array([f"p{i // 5}" for i in range(60)])
     )

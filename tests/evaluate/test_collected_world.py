@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from setnet.collect import CollectedSet, CollectRun, write_result
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.evaluate import retrieval
 from setnet.evaluate.retrieval import Settings
 from setnet.evaluate.worlds import CollectedWorld
@@ -23,7 +23,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     circles = [range(12), range(12, 24)]
     photos: list[tuple[int, ...]] = [pair for circle in circles for pair in combinations(circle, 2)]
     photos += [(a, a + 1, a + 2) for circle in circles for a in circle[:-2]]
-    photos += [(a, a + 1, 100 + a) for circle in circles for a in circle[:-1]]  # strangers with them
+    photos += [(a, a + 1, 100 + a) for circle in circles for a in circle[:-1]]  # somebody unknown with them
     run = invented_run(place, 24, photos)
     for row in run.manifest("labels").rows():
         Path(row["photo"]).touch()
@@ -46,7 +46,7 @@ def test_items_are_the_test_photos_and_queries_those_of_the_data_set(collected: 
 
 
 def test_training_people_are_not_tested_on(collected: Path) -> None:
-    split = Settings(world=str(collected)).train_test_split()
+    split = Settings(world=collected).train_test_split()
     train, test = (set(part.labels.tolist()) - {""} for part in (split.train, split.test))
     assert train
     assert test
@@ -54,13 +54,13 @@ def test_training_people_are_not_tested_on(collected: Path) -> None:
 
 
 def test_retrieval_runs_on_a_collected_data_set(collected: Path) -> None:
-    record = retrieval.run(Settings(world=str(collected), methods=["mean"], queries=20, repeats=1))
+    record = retrieval.run(Settings(world=collected, methods=["mean"], queries=20, repeats=1))
     assert record.row("mean").estimate("ndcg10 n1")[0] > 50
     assert str(record.settings["world"]).startswith("set, photos.jsonl")
 
 
 def test_other_descriptors_beside_a_data_set_are_refused(collected: Path) -> None:
     with pytest.raises(InvalidInputError, match="has its own descriptors"):
-        Settings(descriptors=Path("x.npz"), world=str(collected))
-    with pytest.raises(InvalidInputError, match="a folder of `setnet collect`"):
-        Settings(world="/nowhere")
+        Settings(descriptors=Path("x.npz"), world=collected)
+    with pytest.raises(NotAnIndexError, match="/nowhere holds no data set"):
+        Settings(world=Path("/nowhere"))

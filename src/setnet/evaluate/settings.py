@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from setnet.collect import CollectedSet
-from setnet.collect.dataset import is_collected
 from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import (
@@ -29,7 +28,6 @@ from setnet.evaluate.worlds import (
 )
 from setnet.train import VirtualPeople
 
-WORLDS = ("simulated", "composed")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85
 # on the full world (docs/research/claims.md).
 PAPER_DIFFICULTY = 1.7
@@ -144,48 +142,24 @@ class MethodSettings(PeopleSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSettings(MethodSettings):
-    """What experiments on many items take: of which people they are."""
+    """What experiments on many items take: simulated, composed of the descriptors, or collected ones."""
 
-    world: str | None = setting(
-        None,
-        "simulated, composed (of the descriptors), or a folder of `setnet collect` "
-        "[default: by --descriptors].",
-        metavar="KIND",
-        counts=False,
+    world: Path | None = setting(
+        None, "A data set of `setnet collect`, instead of --descriptors.", metavar="DIR", counts=False
     )
     scale: float = setting(1.0, "Size of the simulated world; 1 is the paper's 549,000 items.", counts=False)
     items: int = setting(50_000, "Items of a composed world.", minimum=100, counts=False)
     queries: int = setting(1000, "Half of two people, half of three.", minimum=2)
 
     def __post_init__(self) -> None:
-        if self.collected is not None:
-            if self.descriptors is not None:
-                raise InvalidInputError(
-                    f"--world {self.world} has its own descriptors: leave --descriptors out"
-                )
-        elif self.world is not None and self.world not in WORLDS:
-            raise choice_error("world", self.world, (*WORLDS, "a folder of `setnet collect`"))
-        elif self.world == "simulated" and self.descriptors is not None:
-            raise InvalidInputError(
-                "--world simulated draws virtual people: leave --descriptors out, or choose --world composed"
-            )
-        elif self.kind != "simulated" and self.descriptors is None:
-            raise InvalidInputError(
-                f"--world {self.kind} is made of real descriptors: give --descriptors FILE"
-            )
+        if self.collected is not None and self.descriptors is not None:
+            raise InvalidInputError(f"{self.world} has its own descriptors: leave --descriptors out")
         super().__post_init__()
-
-    @property
-    def kind(self) -> str:
-        """Which world: simulated unless descriptors are given."""
-        return self.world or ("simulated" if self.descriptors is None else "composed")
 
     @property
     def collected(self) -> CollectedSet | None:
         """The data set that the world is, if it is one."""
-        if self.world is None or not is_collected(Path(self.world)):
-            return None
-        return CollectedSet(self.world)
+        return None if self.world is None else CollectedSet(self.world)
 
     def identity(self) -> dict[str, Any]:
         """Return what the numbers depend on."""
@@ -194,12 +168,10 @@ class WorldSettings(MethodSettings):
             rows = fingerprint(collected.path / "photos.jsonl")
             own = {key: value for key, value in known.items() if key not in ("people", "difficulty")}
             return {"world": f"{collected.path.name}, {rows}"} | own
-        if known.get("people") == "virtual":
-            del known["people"]
-        size: dict[str, Any] = {"items": self.items} if self.kind == "composed" else {}
-        if self.kind == "simulated":
-            size = {"scale": self.scale}
-        return {"world": self.kind} | size | known
+        if self.descriptors is not None:
+            return {"world": "composed", "items": self.items} | known
+        del known["people"]
+        return {"world": "simulated", "scale": self.scale} | known
 
     def train_test_split(self) -> TrainTestSplit:
         """Return people to fit on and people to test on."""
