@@ -11,7 +11,7 @@ def gallery(people: int, each: int = 3) -> dict[str, np.ndarray]:
     return {f"p{p}": np.stack([face_of(p, k) for k in range(each)]) for p in range(people)}
 
 
-def test_people_of_the_list_score_high_and_strangers_low() -> None:
+def test_people_of_the_list_score_high_and_others_low() -> None:
     classifier = FaceClassifier.from_portraits(gallery(30))
     faces = np.stack([face_of(p, 77) for p in range(60)])
     ranked = classifier.rank(faces, 5)

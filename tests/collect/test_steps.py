@@ -55,7 +55,7 @@ def test_labels_are_true(finished: CollectRun) -> None:
         assert names_in(row) == truth[Path(row["photo"]).name], row["photo"]
 
 
-def test_with_few_names_strangers_are_no_questions(finished: CollectRun) -> None:
+def test_with_few_names_unknown_people_are_no_questions(finished: CollectRun) -> None:
     others = [
         face for row in finished.manifest("labels").kept_rows() for face in row["faces"] if not face["name"]
     ]

@@ -49,7 +49,7 @@ def photo_row(run: CollectRun, name: str, faces: Sequence[tuple[int, int]], quer
 def invented_run(place: Path, people: int, photos: Sequence[Sequence[int]]) -> CollectRun:
     """Return a run, labelled: the first ``people`` are in the list, photos say who is in them.
 
-    The first two of a photo's people who are in the list are its query. Unknown people are asked about, however
+    The first two of a photo's people who are in the list are its query. Others are asked about, however
     unlikely they are anybody of so short a list. Photo files are not there.
     """
     for folder in ("portraits", "archive"):
