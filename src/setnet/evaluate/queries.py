@@ -86,27 +86,16 @@ class QueryRunner:
 
     def quality(self, search: Search, prepare: Prepare) -> Measured:
         """Return each measure's mean over queries; ``search`` takes a batch of queries."""
-        return self.qualities(lambda batch: [{"": hits} for hits in search(batch)], prepare)[""]
-
-    def qualities(
-        self, search: Callable[[list[Any]], list[dict[str, Sequence[Hit]]]], prepare: Prepare
-    ) -> dict[str, Measured]:
-        """Return the same for several rankings of each query, by their names."""
-        values: dict[str, dict[str, list[list[float]]]] = {}
+        values: dict[str, list[list[float]]] = {}
         for repeat in range(self.repeats):
-            queries = prepare(self, repeat)
-            found: dict[str, list[dict[str, float]]] = {}
+            queries, found = prepare(self, repeat), []
             for start in range(0, len(queries), QUERIES_AT_ONCE):
                 answers = search(queries[start : start + QUERIES_AT_ONCE])
-                for number, rankings in enumerate(answers, start):
-                    for name, hits in rankings.items():
-                        measures = self.measure(number, [int(hit.id) for hit in hits])
-                        found.setdefault(name, []).append(measures)
-            for name, ones in found.items():
-                for key in ones[0]:
-                    values.setdefault(name, {}).setdefault(key, []).append([one[key] for one in ones])
-        people = [query.tolist() for query in self.queries]
-        return {name: Measured.of(found_by, people) for name, found_by in values.items()}
+                for number, hits in enumerate(answers, start):
+                    found.append(self.measure(number, [int(hit.id) for hit in hits]))
+            for key in found[0]:
+                values.setdefault(key, []).append([one[key] for one in found])
+        return Measured.of(values, [query.tolist() for query in self.queries])
 
     def timing(self, search: Callable[[Any], object], prepare: Prepare) -> list[float]:
         """Return the processor seconds of single queries, evenly taken from all, after five to warm up.

@@ -149,13 +149,9 @@ class _Rows:
         index = self._built(f"i{number}", name, self.logistic, method.aggregator, method.logistic)
         with index:
             set_bytes = method.aggregator.bytes_per_item
-            lines = [
-                _Line(line, by_faces, more, set_bytes + (self.face_bytes if more["mode"] == "fast" else 0))
-                for line, more in options.items()
-            ]
-            for together in (False, True):
-                some = [line for line in lines if line.options.get("aggregate_query", False) == together]
-                self._measure_sets(index, some, together)
+            for line, more in options.items():
+                size = set_bytes + (self.face_bytes if more["mode"] == "fast" else 0)
+                self._measure(index, _Line(line, by_faces, more, size))
             if not number:
                 optimal = {"mode": "exact", "matching": "optimal"}
                 self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
@@ -206,26 +202,6 @@ class _Rows:
         chosen = runner or self.runner
         values = chosen.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
         self._add(line, values, self._seconds(index, line, chosen))
-
-    def _measure_sets(self, index: SetIndex, lines: Sequence[_Line], together: bool) -> None:
-        """Measure set vectors alone and re-ranked: all rows take their candidates from one ranking."""
-        todo = [line for line in lines if not self.run.has(line.name)]
-        if not todo:
-            return
-        self.run.say(todo[0].name)
-        deepest = max(line.options.get("candidates", DEPTH) for line in todo)
-
-        def search(queries: list[Any]) -> list[dict[str, Sequence[Hit]]]:
-            found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
-            return [
-                {line.name: _among(index, people, hits, line.options) for line in todo}
-                for people, hits in zip(queries, found, strict=True)
-            ]
-
-        values = self.runner.qualities(search, by_faces)
-        for line in todo:
-            self.run.say(line.name)
-            self._add(line, values[line.name], self._seconds(index, line, self.runner))
 
     def _tags(self, index: SetIndex, name: str, change: Change) -> None:
         """Measure pre-tagging with ten examples per identity, and re-ranking by the query's one example."""
@@ -278,12 +254,6 @@ class _Rows:
         if plain is not None and seconds:
             facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
         self.run.add(Row(line.name, measured.values, facts, line.bound, measured.draws))
-
-
-def _among(index: SetIndex, people: Any, hits: Sequence[Hit], options: dict[str, Any]) -> Sequence[Hit]:
-    if options["mode"] == "set":
-        return hits[:DEPTH]
-    return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)
 
 
 def tables(record: Record) -> list[Table]:
