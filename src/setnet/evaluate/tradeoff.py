@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +35,7 @@ OPTIMAL = "per element, optimal matching (20 queries)"
 GREEDY = "per element, greedy matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
 FEW = 20
+BASELINE = "mean +W"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,7 @@ class Settings(WorldSettings):
     methods: Sequence[str] = setting(
         (), "Set vectors to try; repeatable [default: one head].", "--method", metavar="NAME", counts=False
     )
-    baseline: str = setting("mean +W", "The baseline to re-rank too.", counts=False)
     timed: int = setting(100, "Queries timed one by one.", minimum=1)
-    work: Path | None = setting(None, "Keep the indexes here.", metavar="DIR", counts=False)
 
 
 @experiment("tradeoff")
@@ -69,22 +67,19 @@ def run(run: Run, settings: Settings) -> None:
     world = settings.make_world(split)
     methods = settings.fitted_methods(split)
     names = methods.chosen(settings.methods or [default_head(methods)])
-    methods.chosen([settings.baseline])
+    methods.chosen([BASELINE])
     pairs = settings.queries // 2
     runner = QueryRunner(world, pairs, settings.queries - pairs, settings.repeats, settings.timed)
     run.total = (
-        sum(len(_set_lines(name, RERANKED)) for name in names)
-        + len(_set_lines(settings.baseline, (2000,)))
-        + 10
+        sum(len(_set_lines(name, RERANKED)) for name in names) + len(_set_lines(BASELINE, (2000,))) + 10
     )
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
     with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
-        folder = settings.work or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(temporary)
         run.say(f"making {world.size:,} items")
         rows = _Rows(run, methods, StoredWorld(world, folder / "elements.f32"), runner, folder)
         rows.plain()
-        for number, name in enumerate([*names, settings.baseline]):
+        for number, name in enumerate([*names, BASELINE]):
             rows.of_sets(name, RERANKED if name in names else (2000,), number)
         rows.of_whitened_faces()
 
@@ -187,8 +182,6 @@ class _Rows:
     ) -> SetIndex:
         self.run.say(f"{name}: indexing {self.world.size:,} items")
         path = self.folder / folder
-        if path.exists():
-            shutil.rmtree(path)
         started = time.perf_counter()
         index = build_index(path, self.world, aggregator, logistic, set_logistic, change)
         seconds = round(time.perf_counter() - started, 1)
