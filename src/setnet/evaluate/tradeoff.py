@@ -144,9 +144,9 @@ class _Rows:
         index = self._built(f"i{number}", name, self.logistic, method.aggregator, method.logistic)
         with index:
             set_bytes = method.aggregator.bytes_per_item
-            for line, more in options.items():
+            for row, more in options.items():
                 size = set_bytes + (self.face_bytes if more["mode"] == "fast" else 0)
-                self._measure(index, _Line(line, by_faces, more, size))
+                self._measure(index, _Line(row, by_faces, more, size))
             if not number:
                 optimal = {"mode": "exact", "matching": "optimal"}
                 self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
