@@ -27,9 +27,9 @@ PHONE: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """A browser per file: while it is open, no test can run an event loop of its own."""
+    """A browser for this folder: while it is open, no test can run an event loop of its own."""
     if BROWSER is None:
         pytest.skip("no browser: install chromium (apt-get install chromium), or set SETNET_BROWSER")
     sync_api = pytest.importorskip(
