@@ -18,7 +18,7 @@ demo: .venv/.demo
 # The checks keep one core busy, and the tests wait now and then: side by side they take less long.
 CHECK = $(MAKE) --no-print-directory check
 test: install
-	@mkdir -p build; $(CHECK) >build/check.log 2>&1 & checks=$$!; \
+	@mkdir -p build; $(CHECK) >build/check.log 2>&1 & checks=$$!; trap "kill $$checks" INT; \
 	$(BIN)/pytest -m "not soak"; tests=$$?; \
 	wait $$checks; checks=$$?; cat build/check.log; exit $$((tests + checks))
 
