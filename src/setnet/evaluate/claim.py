@@ -398,6 +398,11 @@ class Lead:
     points: float
     error: float
 
+    @property
+    def plus_minus(self) -> str:
+        """The error as a table shows it; of one world and one seed there is none."""
+        return "" if np.isnan(self.error) else f" ± {self.error:.1f}"
+
 
 def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
     """Return the lead of a row over the pooled baseline that is best at each number of elements.
@@ -460,10 +465,7 @@ def _lead_table(rows: Sequence[Row], test: str, what: str) -> Table:
     ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
     counts = _counts(rows[0], test) if rows else FACES
     cells = tuple(
-        (
-            name,
-            *(f"{lead.points:+.1f} ± {lead.error:.1f} ({lead.baseline})" for lead in leads(rows, name, test)),
-        )
+        (name, *(f"{lead.points:+.1f}{lead.plus_minus} ({lead.baseline})" for lead in leads(rows, name, test)))
         for name in ours
     )
     title = f"Lead over the best pooled baseline, nDCG@10{what}{f', {test}' if test else ''}"
