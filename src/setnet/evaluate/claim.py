@@ -465,7 +465,10 @@ def _lead_table(rows: Sequence[Row], test: str, what: str) -> Table:
     ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
     counts = _counts(rows[0], test) if rows else FACES
     cells = tuple(
-        (name, *(f"{lead.points:+.1f}{lead.plus_minus} ({lead.baseline})" for lead in leads(rows, name, test)))
+        (
+            name,
+            *(f"{lead.points:+.1f}{lead.plus_minus} ({lead.baseline})" for lead in leads(rows, name, test)),
+        )
         for name in ours
     )
     title = f"Lead over the best pooled baseline, nDCG@10{what}{f', {test}' if test else ''}"
