@@ -35,14 +35,15 @@ def test_a_lead_is_paired_over_seeds_and_worlds() -> None:
         assert {lead.baseline for lead in found} == {"Baseline + W"}
         assert found[0].points == pytest.approx(points)
         assert found[0].error == pytest.approx(0.1 / 3**0.5), "what seeds and worlds share cancels"
-        assert found[0].plus_minus == " ± 0.1"
+        assert str(found[0]).endswith(" ± 0.1 (Baseline + W)")
         assert is_reproduced(rows, "SetNet-3 + W") is reproduced
 
 
 def test_a_lead_in_one_world_and_seed_has_no_error() -> None:
-    alone = [replace(row, values={"ndcg10@2": [50.0]}, draws={}) for row in record_of(1.0).rows[:3]]
-    whole = Record("claim", {"elements": "faces"}, tuple(alone), {})
-    assert [lead.plus_minus for lead in leads(over_seeds(whole), "SetNet-3 + W")] == [""]
+    first = record_of(1.0).rows[:3]
+    alone = tuple(replace(row, values={"ndcg10@2": row.values["ndcg10@2"][:1]}) for row in first)
+    whole = Record("claim", {"elements": "faces"}, alone, {})
+    assert str(leads(over_seeds(whole), "SetNet-3 + W")[0]) == "+1.0 (Baseline + W)"
 
 
 def test_a_seed_that_is_half_done_and_a_row_that_another_seed_lacks_are_left_out() -> None:

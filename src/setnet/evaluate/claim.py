@@ -398,10 +398,9 @@ class Lead:
     points: float
     error: float
 
-    @property
-    def plus_minus(self) -> str:
-        """The error as a table shows it; of one world and one seed there is none."""
-        return "" if np.isnan(self.error) else f" ± {self.error:.1f}"
+    def __str__(self) -> str:
+        error = "" if np.isnan(self.error) else f" ± {self.error:.1f}"  # none of one world and seed
+        return f"{self.points:+.1f}{error} ({self.baseline})"
 
 
 def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
@@ -464,13 +463,7 @@ def _keeps_all(row: Row) -> bool:
 def _lead_table(rows: Sequence[Row], test: str, what: str) -> Table:
     ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
     counts = _counts(rows[0], test) if rows else FACES
-    cells = tuple(
-        (
-            name,
-            *(f"{lead.points:+.1f}{lead.plus_minus} ({lead.baseline})" for lead in leads(rows, name, test)),
-        )
-        for name in ours
-    )
+    cells = tuple((name, *map(str, leads(rows, name, test))) for name in ours)
     title = f"Lead over the best pooled baseline, nDCG@10{what}{f', {test}' if test else ''}"
     held = [name for name in ours if name.startswith(CLAIMED) and is_reproduced(rows, name)]
     note = (
