@@ -150,19 +150,19 @@ def recalls(
 ) -> dict[str, list[float]]:
     """Return, for each way, the percentage of own faces found at each of `RATES` of false matches.
 
-    Of a person's examples, so many are `wrong`: faces of somebody else, whose other faces count as strangers.
+    Of a person's examples, so many are `wrong`: faces of somebody else, whose other faces count as non-matches.
     Every trial weighs the same.
     """
-    strangers: dict[str, list[Floats]] = {name: [] for name in WAYS}
+    non_matches: dict[str, list[Floats]] = {name: [] for name in WAYS}
     own: dict[str, list[Floats]] = {name: [] for name in WAYS}
     compared = 0
     for known, genuine, others in _mixed_trials(faces, examples, wrong, trials, rng):
         compared += len(others)
         for name, way in WAYS.items():
             far = way(known, faces.descriptors[others])
-            strangers[name].append(far[far > 0.2])
+            non_matches[name].append(far[far > 0.2])
             own[name].append(way(known, faces.descriptors[genuine]))
-    return {name: [_recall(own[name], strangers[name], compared, rate) for rate in RATES] for name in WAYS}
+    return {name: [_recall(own[name], non_matches[name], compared, rate) for rate in RATES] for name in WAYS}
 
 
 def _mixed_trials(
@@ -175,12 +175,12 @@ def _mixed_trials(
             chosen, genuine = mixed[: examples - wrong], mixed[examples - wrong :][:20]
             others = np.flatnonzero(faces.owner != faces.owner[rows[0]])
             odd = rng.choice(others, wrong, replace=False)
-            strangers = np.setdiff1d(others, odd, assume_unique=True)
-            yield faces.descriptors[np.concatenate([chosen, odd])], genuine, strangers
+            non_matches = np.setdiff1d(others, odd, assume_unique=True)
+            yield faces.descriptors[np.concatenate([chosen, odd])], genuine, non_matches
 
 
-def _recall(own: list[Floats], strangers: list[Floats], compared: int, rate: float) -> float:
-    far = np.concatenate(strangers)
+def _recall(own: list[Floats], non_matches: list[Floats], compared: int, rate: float) -> float:
+    far = np.concatenate(non_matches)
     count = max(1, round(rate * compared))
     bar = np.partition(far, len(far) - count)[len(far) - count] if count <= len(far) else -1.0
     return float(100.0 * np.mean([np.mean(each >= bar) for each in own]))
@@ -247,7 +247,7 @@ def _composed(
     return found
 
 
-Z = np.arange(3.0, 6.51, 0.1)  # where strangers' shares are told, in standard deviations
+Z = np.arange(3.0, 6.51, 0.1)  # where the shares of non-matches are told, in standard deviations
 _BINS = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 
@@ -259,15 +259,15 @@ class Bands:
     Attributes
     ----------
     person, compared, wrong
-        By trial: who it was, strangers compared with them, and those taken for them surely.
+        By trial: who it was, faces of others compared with them, and those taken for them surely.
     sure, maybe
         Mean thresholds.
     false_maybe
-        Share of strangers who are sure or maybe matches.
+        Share of non-matches that are sure or maybe matches.
     recall_sure, recall_maybe
         Percentage of own faces found, every person weighing the same.
     beyond
-        Share of strangers beyond each of `Z`.
+        Share of non-matches beyond each of `Z`.
     """
 
     examples: int
@@ -320,10 +320,10 @@ def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, max_tria
     rng = np.random.default_rng((0, examples))
     for trial, known in recognised(faces, model, examples, max_trials, rng, left=0):
         person.append(trial.person)
-        compared.append(len(trial.strangers))
-        wrong.append(float((trial.strangers >= known.sure).sum()))
-        guessed.append(float((trial.strangers >= known.maybe).sum()))
-        z = (trial.strangers - known.non_matches.mean) / known.non_matches.spread
+        compared.append(len(trial.non_matches))
+        wrong.append(float((trial.non_matches >= known.sure).sum()))
+        guessed.append(float((trial.non_matches >= known.maybe).sum()))
+        z = (trial.non_matches - known.non_matches.mean) / known.non_matches.spread
         beyond += (z[z > Z[0]][:, None] >= Z).sum(axis=0)
         if len(trial.genuine):
             both = float(np.mean(trial.genuine >= known.sure)), float(np.mean(trial.genuine >= known.maybe))
@@ -339,7 +339,7 @@ def bands(faces: LabelledFaces, model: ScoreCalibration, examples: int, max_tria
 
 
 def false_matches(parts: Sequence[Bands]) -> dict[str, float]:
-    """Return how many strangers of a million were taken for sure, of all parts, with its 95 % bound.
+    """Return how many non-matches of a million were taken for sure, of all parts, with its 95 % bound.
 
     The bound is the greater of two: that of a bootstrap of people, and Clopper and Pearson's with every
     comparison of a person and a face counted once, however often the person was tried.
@@ -416,9 +416,9 @@ def absent(
     rng = np.random.default_rng((1, examples))
     found = []
     for trial, known in recognised(faces, model, examples, max_trials, rng, everything):
-        far = np.concatenate([trial.strangers, distractors @ trial.vector])
+        far = np.concatenate([trial.non_matches, distractors @ trial.vector])
         sure, maybe = ((far >= bar).sum() for bar in (known.sure, known.maybe))
-        real, own = ((some >= known.sure).mean() for some in (trial.strangers, trial.genuine))
+        real, own = ((some >= known.sure).mean() for some in (trial.non_matches, trial.genuine))
         found.append((sure == 0, sure, maybe, real, own))
     empty, false, guesses, real, own = np.mean(np.array(found, np.float64), axis=0).tolist()
     return {
@@ -452,7 +452,7 @@ def reliability(
             if similarity >= known.maybe:
                 given.append(known.probability(similarity, _quality(faces, row)))
                 right.append(True)
-        for similarity in trial.strangers[trial.strangers >= known.maybe].tolist():
+        for similarity in trial.non_matches[trial.non_matches >= known.maybe].tolist():
             given.append(known.probability(similarity))
             right.append(False)
     probability, is_right = np.array(given), np.array(right)
@@ -524,9 +524,9 @@ def lookalike_sets(
             fixed = PersonMatcher.of(model, trial.vector, 1, model.non_match_scores(1), known.faces)
             for way, matcher in zip(THRESHOLDS, (known, fixed), strict=True):
                 sums[way] += [
-                    len(trial.strangers),
-                    (trial.strangers >= matcher.sure).sum(),
-                    (trial.strangers >= matcher.maybe).sum(),
+                    len(trial.non_matches),
+                    (trial.non_matches >= matcher.sure).sum(),
+                    (trial.non_matches >= matcher.maybe).sum(),
                     (trial.genuine >= matcher.sure).sum(),
                 ]
     return {
@@ -570,7 +570,7 @@ def _ways_table(record: Record) -> Table:
     columns = [Column(f"{situation} at 1e-05", situation, digits=2) for situation in SITUATIONS]
     note = (
         "Percentage of a person's other faces found where one stranger in 100,000 is taken for them. A wrong "
-        "example shows somebody else, whose faces count as strangers'. Mean ± standard error over repeats."
+        "example shows somebody else, whose faces count as non-matches. Mean ± standard error over repeats."
     )
     return result_table("Several examples of a person", _rows(record, "ways"), columns, note)
 
@@ -602,13 +602,13 @@ def _absent_table(record: Record) -> Table:
         Column("empty", "without a sure match, %", fact=True),
         Column("false", "false sure matches", fact=True, digits=3),
         Column("guesses", "guesses", fact=True),
-        Column("real", "expected of real strangers", fact=True, digits=3),
+        Column("real", "expected of real others", fact=True, digits=3),
         Column("recall_sure", "own faces sure, if there, %", fact=True),
     ]
     note = (
         "Searches for people who are not in the library. Beside the faces of the others, it has those of "
         "virtual people, drawn from the statistics of real descriptors, who are less extreme: expected of as "
-        "many real strangers are the false sure matches of the real ones at the same thresholds."
+        "many real non-matches are the false sure matches of the real ones at the same thresholds."
     )
     return result_table("Absent people", _rows(record, "absent"), columns, note)
 
@@ -621,11 +621,11 @@ def _alike_table(record: Record) -> Table:
         Column("false_maybe", "false per 100,000, guesses too", fact=True, digits=2),
     ]
     note = (
-        "The people tested, divided into libraries of those who look alike, one example each. A stranger "
+        "The people tested, divided into libraries of those who look alike, one example each. Somebody else "
         "there is more similar than elsewhere; thresholds that are measured in a library follow."
     )
     rows = _rows(record, "alike")
-    return result_table("Libraries of people who look alike: strangers' similarity", rows, columns, note)
+    return result_table("Libraries of people who look alike: similarity of non-matches", rows, columns, note)
 
 
 def _reliability_table(record: Record) -> Table:

@@ -35,8 +35,8 @@ def drawn_sets(
     for _ in range(number):
         name = names[chance.integers(len(names))]
         own = chance.choice(rows[name], size - others, replace=False)
-        strangers = chance.permutation(np.flatnonzero(labels != name))
-        yield np.concatenate([own, strangers[:others]])
+        non_matches = chance.permutation(np.flatnonzero(labels != name))
+        yield np.concatenate([own, non_matches[:others]])
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ class Trial:
         What faces were compared with.
     genuine, genuine_rows
         Similarities of the person's other faces, and their rows.
-    strangers
+    non_matches
         Similarities of everybody else's faces.
     """
 
@@ -61,7 +61,7 @@ class Trial:
     vector: Descriptors
     genuine: Descriptors
     genuine_rows: NDArray[np.int64]
-    strangers: Descriptors
+    non_matches: Descriptors
 
 
 def trials(
@@ -105,9 +105,9 @@ class _Measured:
     """What the trials of one number of examples gave."""
 
     examples: int
-    strangers: NonMatchScores
+    non_matches: NonMatchScores
     person: NDArray[np.int64]
-    compared: Floats  # strangers' faces, by trial
+    compared: Floats  # faces of others, by trial
     beyond: Floats  # of these, in the tail
     excess: Floats  # by how much, in standard deviations, added up
     genuine: list[Floats]
@@ -142,8 +142,8 @@ def fit_score_calibration(
     found = [_measure(faces, n, start, seed) for n in EXAMPLES if faces.people(n + 1)]
     worse = [_measure(part, n, start, seed) for part in degraded for n in EXAMPLES if part.people(n + 1)]
     rate, scale = _tail(found, seed)
-    one, many = _approach(found, [m.strangers.mean for m in found])
-    spread = float(np.mean([m.strangers.spread for m in found]))
+    one, many = _approach(found, [m.non_matches.mean for m in found])
+    spread = float(np.mean([m.non_matches.spread for m in found]))
     model = replace(
         start, tail_rate=rate, tail_scale=scale, non_match=one, non_match_many=many, spread=spread
     )
@@ -157,7 +157,7 @@ def _measure(part: LabelledFaces, examples: int, model: ScoreCalibration, seed: 
     done: list[tuple[Trial, NonMatchScores, Floats]] = []
     for trial in trials(part, examples, _TRIALS, rng):
         here = measure_non_matches(sample, trial.vector, known)
-        z = (trial.strangers - here.mean) / here.spread
+        z = (trial.non_matches - here.mean) / here.spread
         done.append((trial, here, z[z > model.tail_from].astype(np.float64) - model.tail_from))
     return _Measured(
         examples,
@@ -166,7 +166,7 @@ def _measure(part: LabelledFaces, examples: int, model: ScoreCalibration, seed: 
             float(np.mean([here.spread for _, here, _ in done])),
         ),
         np.array([trial.person for trial, _, _ in done]),
-        np.array([len(trial.strangers) for trial, _, _ in done], np.float64),
+        np.array([len(trial.non_matches) for trial, _, _ in done], np.float64),
         np.array([len(over) for _, _, over in done], np.float64),
         np.array([over.sum() for _, _, over in done]),
         [trial.genuine.astype(np.float64) for trial, _, _ in done],

@@ -73,9 +73,9 @@ def test_on_real_people_sure_matches_are_right_and_most_are_sure(
         here = background.non_match_scores(trial.vector, examples, model)
         known = PersonMatcher.of(model, trial.vector, examples, here, background.faces)
         recall.append(float(np.mean(trial.genuine >= known.sure)))
-        false_sure += int((trial.strangers >= known.sure).sum())
-        false_maybe += int((trial.strangers >= known.maybe).sum())
-        compared += len(trial.strangers)
+        false_sure += int((trial.non_matches >= known.sure).sum())
+        false_maybe += int((trial.non_matches >= known.maybe).sum())
+        compared += len(trial.non_matches)
     assert compared > 50_000
     assert false_sure == 0
     assert false_maybe <= 3e-4 * compared
@@ -92,5 +92,5 @@ def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFa
     for trial in trials(lfw, 3, 40, np.random.default_rng(1)):
         here = background.non_match_scores(trial.vector, 3, model)
         known = PersonMatcher.of(model, trial.vector, 3, here, background.faces)
-        found.append(bool((trial.strangers >= known.sure).any()))
+        found.append(bool((trial.non_matches >= known.sure).any()))
     assert not any(found)

@@ -164,7 +164,7 @@ class Methods:
     def _fitting(self) -> StressTest:
         world = stress_world(
             self.train.descriptors,
-            with_distractors(self.train.labels, self.seed, DISTRACTORS),  # of a data set without strangers
+            with_distractors(self.train.labels, self.seed, DISTRACTORS),  # where all are known
             sets=self.fitting_sets,
             queries=80,
             repeats=2,
