@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from setnet.cli.options import argument, make_app, option
 from setnet.engine.budget import element_bytes, element_codec
 from setnet.evaluate.people import LabelledPeople, half_of, read_people
-from setnet.evaluate.report import with_block
+from setnet.evaluate.report import replace_block
 from setnet.evaluate.tables import Table
 from setnet.faces import FaceSettings, model_entry
 
@@ -44,7 +44,9 @@ def coded_matches(
     if page is not None:
         text = page.read_text(encoding="utf-8") if page.is_file() else ""
         made_by = "Made by `python -m studies.coded_matches lfw.npz`, LFW's test half."
-        page.write_text(with_block(text, "coded matches", f"{table.markdown()}\n{made_by}"), encoding="utf-8")
+        page.write_text(
+            replace_block(text, "coded matches", f"{table.markdown()}\n{made_by}"), encoding="utf-8"
+        )
 
 
 def measure(people: LabelledPeople) -> Table:

@@ -74,11 +74,11 @@ def normal_levels(bits: int) -> NDArray[np.float64]:
 class Settings(stress.Settings):
     """The stress test, also with the plain rival of budget codes."""
 
-    def elements_kept(self, methods: Methods) -> dict[str, stress.Kept]:
+    def element_methods(self, methods: Methods) -> dict[str, stress.ElementMethod]:
         """Return the rows that keep every face."""
         mean = methods.train.descriptors.mean(axis=0)
-        return super().elements_kept(methods) | {
-            f"rotation and levels, {budget} bytes": stress.Kept(
+        return super().element_methods(methods) | {
+            f"rotation and levels, {budget} bytes": stress.ElementMethod(
                 partial(ScalarElements, budget, mean), str(budget), budget
             )
             for budget in self.budgets

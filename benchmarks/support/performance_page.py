@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from setnet.engine import kernel_level
-from setnet.evaluate import processor, with_block
+from setnet.evaluate import processor, replace_block
 from setnet.system import usable_cores
 
 
@@ -22,4 +22,4 @@ def machine(*packages: str) -> str:
 
 def write_section(page: Path, name: str, text: str) -> None:
     """Put the text between its marks on the page, or at the end of a page without them."""
-    page.write_text(with_block(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+    page.write_text(replace_block(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")

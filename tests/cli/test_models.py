@@ -101,9 +101,15 @@ def test_a_users_own_file_needs_its_kind(
 def test_options_that_mean_nothing_are_refused(
     setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path
 ) -> None:
-    for words in (["offer", "--kind", "arcface"], ["offer", "--name", "x"], [small, "--wheel", small]):
+    known, own = "a model that setnet knows", "a file of your own"
+    for words, what in (
+        (["offer", "--kind", "arcface"], known),
+        (["offer", "--name", "x"], known),
+        ([small, "--wheel", small], own),
+        (["resnet50.pth", "--wheel", small], own),
+    ):
         done = setnet("models", "add", *words, "--yes")
-        assert (done.returncode, "leave it out" in done.stderr) == (2, True)
+        assert (done.returncode, f"{what}: leave it out" in done.stderr) == (2, True)
 
 
 def test_a_calibration_is_fitted_kept_and_used(

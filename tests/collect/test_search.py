@@ -65,7 +65,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectRun:
     for folder in ("portraits", "photos"):
         (tmp_path / folder).mkdir()
     run = CollectRun.begin(tmp_path / "run", portraits=tmp_path / "portraits", photos=[tmp_path / "photos"])
-    monkeypatch.setattr(search, "ANSWERS", 3)
+    monkeypatch.setattr(search, "SEARCH_LIMIT", 3)
     write(run, "names", ({"entry": n, "name": n, "aliases": [], "kept": True} for n in NAMES))
     one = pack(np.asarray(face_of(1)))
     write(run, "portraits", ({"portrait": n, "name": n, "kept": True, "descriptor": one} for n in NAMES))

@@ -133,7 +133,7 @@ def test_matches_of_a_pair_are_greedy_ones_also_where_similarities_are_equal(siz
 
 def test_a_test_of_other_descriptors_keeps_its_ground_truth(world: StressWorld) -> None:
     test = StressTest(world)
-    other = test.described(world.descriptors[:, ::-1].copy())
+    other = test.with_descriptors(world.descriptors[:, ::-1].copy())
     assert other.relevance is test.relevance
     assert other.world.descriptors[0, 0] == world.descriptors[0, -1]
 

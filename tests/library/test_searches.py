@@ -80,7 +80,7 @@ def test_links_follow_a_search_and_nothing_else_is_touched(photos_folder: Path, 
         for number, name in enumerate(("Anna", "Ben"), 1):
             library.people.add(name, [Example(face_of(number))])
         search = library.searches.save(SavedSearch("Us", ("Anna", "Ben"), at_least=2, link_to=str(folder)))
-        assert library.searches.follow() == []
+        assert library.searches.update_all_links() == []
         (folder / "mine.txt").write_text("stays")
         (folder / "elsewhere.jpg").symlink_to("/nowhere/elsewhere.jpg")
         mine = {"mine.txt", "elsewhere.jpg"}
@@ -89,9 +89,9 @@ def test_links_follow_a_search_and_nothing_else_is_touched(photos_folder: Path, 
         invented_photos.store_file(library, photos / "more" / "a.jpg", [2, 1])
         (gone,) = [photo.id for photo in library.photos.all_photos() if photo.path.name == "c.jpg"]
         invented_photos.remove(library, [gone])
-        assert library.searches.follow_one(search) == library.searches.follow_one(search) == []
+        assert library.searches.update_links(search) == library.searches.update_links(search) == []
         assert {link.name for link in folder.iterdir()} == mine | {"a.jpg", "a (2).jpg"}
-        (blocked,) = library.searches.follow_one(
+        (blocked,) = library.searches.update_links(
             library.searches.save(SavedSearch("Us", ("Anna",), link_to=str(folder / "mine.txt")))
         )
         assert "are not up to date" in blocked
@@ -107,7 +107,7 @@ def test_an_index_run_that_finds_a_change_brings_links_up_to_date(
             db.execute("INSERT INTO folders VALUES (?, 0)", (bytes(photos_folder),))
         library.people.add("Anna", [Example(face_of(1))])
         folder = tmp_path / "anna"
-        library.searches.follow_one(
+        library.searches.update_links(
             library.searches.save(SavedSearch("Anna", ("Anna",), link_to=str(folder)))
         )
         assert {link.name for link in folder.iterdir()} == {"a.jpg", "b.jpg"}

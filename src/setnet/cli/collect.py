@@ -33,7 +33,7 @@ app = make_app()
 def collect() -> None:
     """Make a labelled data set of people together out of an archive of photos with captions.
 
-    begin, run, annotate, result is the way. Every step of run writes RUN/STEP.jsonl, which says why each
+    The order is begin, run, annotate, result. Every step of run writes RUN/STEP.jsonl, which says why each
     photo was kept or dropped, and continues where it was cut short.
     """
 
@@ -83,7 +83,7 @@ def begin(
         str | None,
         option("Shares of people to train, validate, test [default: 0.5,0.1,0.4].", metavar="T,V,T"),
     ] = None,
-    seed: Annotated[int | None, option("Everything random follows from it.", min=0)] = None,
+    seed: Annotated[int | None, option("Seed of all random choices.", min=0)] = None,
 ) -> Result:
     """Begin a run in a new folder, or change settings of one that is there.
 

@@ -167,7 +167,8 @@ def calibrate(
 def _check_unused_options(model: str, given: dict[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
-            what = "a file of your own" if model.endswith(".onnx") else "a model that setnet knows"
+            is_file = model.endswith((".onnx", ".pth", ".safetensors"))
+            what = "a file of your own" if is_file else "a model that setnet knows"
             raise InvalidInputError(f"{name} says nothing about {model}, {what}: leave it out")
 
 

@@ -149,7 +149,7 @@ def search(
         if people or save:
             raise InvalidInputError("--saved says who to look for: leave out PERSON and --save")
         search = call.library.searches.get(saved)
-        _follow(call, search)
+        _update_links(call, search)
     else:
         from setnet.library.query import face_range_from
 
@@ -177,7 +177,7 @@ def search(
         place = folder and display_path(resolve_path(folder))
         search = call.library.searches.save(replace(search, folder=place))
         say(f"saved: setnet search --saved {shlex.quote(search.name)}")
-        _follow(call, search)
+        _update_links(call, search)
     answer = call.library.search(query)
     shown_answer = answer if collapse is False else answer.collapse()
     answer = shown_answer if collapse else answer
@@ -200,10 +200,10 @@ def search(
     return Result(answer, _table(shown_answer), remarks=_remarks(shown_answer, mode), status=not complete)
 
 
-def _follow(call: Call, search: SavedSearch) -> None:
+def _update_links(call: Call, search: SavedSearch) -> None:
     """Bring the links of a saved search up to date, if it has a folder of them."""
     if search.link_to is not None:
-        for remark in call.library.searches.follow_one(search) or [f"links: {search.link_to}"]:
+        for remark in call.library.searches.update_links(search) or [f"links: {search.link_to}"]:
             say(remark)
 
 

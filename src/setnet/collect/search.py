@@ -83,7 +83,7 @@ def _match_any(phrases: Sequence[str]) -> str:
     return f"({' OR '.join(found)})" if found else ""
 
 
-ANSWERS = 100  # photos that are looked at of each search
+SEARCH_LIMIT = 100  # photos that a search returns at most
 
 
 def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
@@ -99,7 +99,7 @@ def pair_rows(run: CollectRun, work: Work) -> Iterator[Row]:
     def find(archive: CaptionArchive, seed: str, without: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         ways = written_forms(seed, names[seed])
-        for _, text in archive.search([ways], prefer=["and"], without=without, limit=ANSWERS):
+        for _, text in archive.search([ways], prefer=["and"], without=without, limit=SEARCH_LIMIT):
             seen = matcher.find(text)
             ambiguous.update(dict.fromkeys(seen.ambiguous))
             if seed in seen.names:
@@ -144,7 +144,7 @@ def photo_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     """Yield a row per photo that a pair's search found: its text, and the names it was searched for.
 
     A photo is kept when its text has both names of some pair that found it: a text with one of the names
-    comes with a photo of one person. Its query are the names of the pairs that passed. Photos of the archive
+    comes with a photo of one person. `query` has the names of the pairs that passed. Photos of the archive
     that no search found get a row too.
     """
     names = known_names(run)
@@ -153,7 +153,7 @@ def photo_rows(run: CollectRun, _: Work) -> Iterator[Row]:
     with CaptionArchive.of(run) as archive:
         for pair in name_pairs(run):
             people = [written_forms(name, names[name]) for name in pair]
-            for photo, text in archive.search(people, limit=ANSWERS):
+            for photo, text in archive.search(people, limit=SEARCH_LIMIT):
                 found.setdefault(photo, []).append(pair)
                 texts[photo] = text
     matcher = NameMatcher(names)

@@ -460,7 +460,7 @@ def _solve(
         if (found := looks.get(name.casefold()))
     }
     solved = []
-    for found_face in solve_names(open_photos, library._matching.model, known, progress):
+    for found_face in solve_names(open_photos, library._matchers.model, known, progress):
         photo, faces = places[found_face.photo]
         face, name, probability = faces[found_face.face], found_face.name, round(found_face.probability, 3)
         if found_face.sure:

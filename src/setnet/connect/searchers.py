@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def unpack_message(data: bytes, largest: int = _LARGEST) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the facts and arrays of a message; whatever exception for what is none."""
+    """Return the facts and arrays of a message; data that is none raises any exception."""
     with ZipFile(io.BytesIO(data)) as members:
         if sum(member.file_size for member in members.infolist()) > largest:
             raise ValueError("the message is too large")
@@ -188,7 +188,7 @@ class Answer:
 
     @classmethod
     def parse(cls, data: bytes) -> Answer:
-        """Return an answer that was received; whatever exception for what is none."""
+        """Return an answer that was received; data that is none raises any exception."""
         facts, arrays = unpack_message(data)
         every, found, details = [], [], []
         for i, asked in enumerate(facts["queries"]):

@@ -132,7 +132,7 @@ class CollectionReader(IndexReader):
 
     @property
     def how_to_write(self) -> str:
-        """What somebody is told who would change what is open for reading."""
+        """The part of an error that says how to change a collection, which is open for reading here."""
         return "a collection is changed by setnet.engine.Collection"
 
     @property
@@ -226,7 +226,7 @@ class CollectionReader(IndexReader):
         return found
 
     def consistent(self) -> NoReturn:
-        """Refuse a backup: files that never change need none of its care."""
+        """Raise: a collection is copied as files, which never change."""
         raise InvalidInputError(f"{self.files} is a collection: copy its folder, segments first")
 
     def living_items(self) -> int:
@@ -374,8 +374,8 @@ class Collection:
             kept.append(listed)
         return tuple(kept), gone
 
-    def compact(self, *, most: int = LARGEST, lists: bool | None = None, keep: int = KEPT) -> None:
-        """Merge segments, up to ``most`` items into one, without what is deleted.
+    def compact(self, *, max_items: int = LARGEST, lists: bool | None = None, keep: int = KEPT) -> None:
+        """Merge segments, up to ``max_items`` into one, without what is deleted.
 
         As many searchers as there are segments can share the work. ``lists`` is that of `SetIndex.compact`.
         Older manifests, and what only they name, are removed but for the newest ``keep``; with 0, what was
@@ -385,7 +385,7 @@ class Collection:
             runs: list[list[ListedFile]] = []
             items = 0
             for listed in self.manifest.segments:
-                if not runs or items + listed.living > most or runs[-1][0].tables != listed.tables:
+                if not runs or items + listed.living > max_items or runs[-1][0].tables != listed.tables:
                     runs.append([])
                     items = 0
                 runs[-1].append(listed)

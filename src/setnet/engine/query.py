@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.settings import Settings, check_vectors, whole
+from setnet.engine.settings import Settings, check_int, check_vectors
 from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import Aggregator, Logistic
 
@@ -195,7 +195,7 @@ class Query:
                 raise choice_error(name, getattr(self, name), get_args(kind))
         for name, least in {"k": 0, "candidates": 1, "at_least": 0, "threads": 1}.items():
             if getattr(self, name) is not None or name != "threads":
-                whole(name, getattr(self, name), least)
+                check_int(name, getattr(self, name), least)
         if not 0 < self.recall <= 1:
             raise InvalidInputError(f"recall is {self.recall!r}: a share above 0 and up to 1 is expected")
 
@@ -235,10 +235,10 @@ class Query:
             logistic, shift = scoring.logistic, scoring.shift * (options.get("matching") != "maxsim")
             least = np.array([*scoring.thresholds, *scoring.without])
         if examples == "aggregate":
-            groups = [merged(group) for group in groups]
+            groups = [merge_examples(group) for group in groups]
         first_row = np.cumsum([0, *map(len, groups)])
         combine = get_args(Examples).index(examples) if first_row[-1] > len(groups) else 0
-        stacked = np.concatenate([*groups, *(merged(group) for group in unwanted)])
+        stacked = np.concatenate([*groups, *(merge_examples(group) for group in unwanted)])
         dim = stacked.shape[1]
         rows = np.zeros((len(stacked), -(-dim // 8) * 8))
         rows[:, :dim] = stacked
@@ -325,7 +325,7 @@ class Query:
         return np.repeat(1.0 / sizes, sizes) if self.averages else np.ones(int(self.first_row[-1]))
 
 
-def merged(examples: Floats) -> Floats:
+def merge_examples(examples: Floats) -> Floats:
     """Return one row for several examples: their mean, at their mean length (paper 3.4)."""
     if len(examples) == 1:
         return examples

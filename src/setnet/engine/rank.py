@@ -72,7 +72,7 @@ class Scored:
 _FIELDS = tuple(f.name for f in fields(Scored))
 
 
-def joined(parts: Sequence[Scored]) -> Scored:
+def concatenate(parts: Sequence[Scored]) -> Scored:
     """Return the entries of all parts."""
     return Scored(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 
@@ -101,7 +101,7 @@ class TopK:
     @property
     def best(self) -> Scored:
         """The best k, in order."""
-        return joined([part.those(part.score >= self._low) for part in self._parts]).ranked(self.k)
+        return concatenate([part.those(part.score >= self._low) for part in self._parts]).ranked(self.k)
 
     def floor(self) -> float:
         """Return the score a further item must reach to enter."""
@@ -447,7 +447,7 @@ def join(parts: Sequence[Proposed]) -> Proposed:
     ]
     reads = [part.read for part in parts if part.read is not None]
     return Proposed(
-        joined([part.items for part in parts]),
+        concatenate([part.items for part in parts]),
         parts[0].how,
         parts[0].limit,
         np.concatenate([part.first for part in parts]),
@@ -555,7 +555,7 @@ def _probe(snapshot: Snapshot, allowed: Allowed, query: Query, plan: ProbePlan) 
         rest = snapshot.part(tuple(numbers))
         open_rows = None if allowed is None else allowed.part(numbers)
         (others,) = _Ranking(rest, open_rows, [query]).best()
-        items = joined([items, replace(others, segment=np.array(numbers)[others.segment])])
+        items = concatenate([items, replace(others, segment=np.array(numbers)[others.segment])])
         place = np.concatenate([place, np.full(len(others), -1)])
     return Proposed(items, "lists", limit, first[kept], place, read)
 

@@ -139,7 +139,7 @@ def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     _check_folder(to)
     (to / "segments").mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(to / MARK, json.dumps({"format": 1}).encode())
-    sizes = [_copied(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
+    sizes = [_copy_segment(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
     sync_folder(to / "segments")
     _copy_catalog(catalog, to / "catalog.sqlite")
     CommitLog(to).rewrite(catalog.committed())
@@ -154,7 +154,7 @@ def _check_folder(to: Path) -> None:
         raise InvalidInputError(f"{to} is neither empty nor a backup made by setnet: choose another folder")
 
 
-def _copied(segment: Segment, to: Path) -> int:
+def _copy_segment(segment: Segment, to: Path) -> int:
     """Copy a segment unless the same one is there already; return the bytes copied."""
     source = segment.file
     if to.exists():
@@ -279,7 +279,7 @@ class _Repair:
             try:
                 file = SegmentFile(path)
                 if file.damage():
-                    segment = self._salvaged(number, file, settings.shape)
+                    segment = self._salvage(number, file, settings.shape)
                 else:
                     segment = Segment(number, file, settings.shape)
                 damage = (segment.problems() or _broken_texts(segment)) if segment else []
@@ -296,7 +296,7 @@ class _Repair:
         ]
         return segments
 
-    def _salvaged(self, number: int, file: SegmentFile, shape: Shape) -> Segment | None:
+    def _salvage(self, number: int, file: SegmentFile, shape: Shape) -> Segment | None:
         """Write what is sound of a damaged segment to a new one, and name what is not; None if nothing is.
 
         The new file lies in the quarantine until the new catalogue names it.

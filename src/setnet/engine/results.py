@@ -225,7 +225,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The verdict of a check: ``ok``, or the list of problems, each naming the file."""
+    """The result of a check: ``ok``, or the list of problems, each naming the file."""
 
     ok: bool
     problems: list[str] = field(default_factory=list)

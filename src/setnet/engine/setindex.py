@@ -25,7 +25,7 @@ from setnet.engine.rank import best_items, best_of, comparable, ranked_items
 from setnet.engine.reader import IndexReader
 from setnet.engine.recovery import BackupReport, RepairReport, back_up, repair_index
 from setnet.engine.results import Contents, Item, RankedItems, Report, Stats
-from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, head_named, whole
+from setnet.engine.settings import IndexOptions, SetSpec, Settings, Shape, check_int, head_named
 from setnet.engine.snapshot import Allowed, Snapshot
 from setnet.engine.writer import Attributes, Writer
 from setnet.errors import InvalidInputError
@@ -121,8 +121,8 @@ class SetIndex:
     ) -> SetIndex:
         """Open an index; for writing unless ``read_only``, which never waits and never locks.
 
-        Its files are trusted in nothing: what is read is compared with its checksum the first time, and every
-        number that is used as a position is verified.
+        No file is trusted: what is read is compared with its checksum the first time, and every number that
+        is used as a position is verified.
 
         A collection, in a folder or at an address such as ``s3://bucket/faces``, is opened for reading:
         `Collection` changes it.
@@ -462,7 +462,7 @@ class SetIndex:
         """Return ``count`` elements, or all there are, evenly spaced over the items in order of insertion."""
         snapshot = self._reader.snapshot()
         with snapshot.intact():
-            return snapshot.sample(whole("count", count, 1))
+            return snapshot.sample(check_int("count", count, 1))
 
     @own_errors
     def stats(self) -> Stats:

@@ -18,12 +18,12 @@ from setnet.heads.logistic import SET_LOGISTIC
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def check_int(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
     """Return a whole number within its limits, or raise an error naming both."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise InvalidInputError(f"{name} must be a whole number, not {value!r}")
-    if value < least or (most is not None and value > most):
-        limits = f"{least} to {most}" if most is not None else f"{least} and more"
+    if value < minimum or (maximum is not None and value > maximum):
+        limits = f"{minimum} to {maximum}" if maximum is not None else f"{minimum} and more"
         raise InvalidInputError(f"{name} is {value}: valid are {limits}")
     return int(value)
 
@@ -136,7 +136,7 @@ class Settings:
 
         `setnet.engine.SetIndex.create` says what each means.
         """
-        whole("dim", dim, 1, MAX_DIM)
+        check_int("dim", dim, 1, MAX_DIM)
         codec.row_bytes(dim, set_bits)
         if head is None:
             made: Aggregator | None = None
@@ -150,10 +150,10 @@ class Settings:
                 )
         sets = spec_of(made) if made else None
         if made is None and set_dim is not None:
-            sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
+            sets = SetSpec(GIVEN, check_int("set_dim", set_dim, 1, MAX_DIM), set_bits)
         of_sets = _as_logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
         if bytes_per_item is not None:
-            whole("bytes_per_item", bytes_per_item, *BUDGETS)
+            check_int("bytes_per_item", bytes_per_item, *BUDGETS)
         shape = _checked(Shape(dim, precision, sets, bytes_per_item or 0))
         return cls(shape, _as_logistic(logistic), of_sets), made
 
@@ -194,13 +194,13 @@ def _checked(shape: Shape) -> Shape:
         raise choice_error("precision", shape.precision, PRECISIONS)
     sets = shape.sets
     if sets is not None:
-        whole("the set vectors' dimension", sets.dim, 1, LARGEST_SET_DIM)
-        codec.row_bytes(sets.dim, whole("set_bits", sets.bits, 1, 32))
+        check_int("the set vectors' dimension", sets.dim, 1, LARGEST_SET_DIM)
+        codec.row_bytes(sets.dim, check_int("set_bits", sets.bits, 1, 32))
         if not (isinstance(sets.name, str) and isinstance(sets.fingerprint, str)):
             raise InvalidInputError(f"{sets.name!r} and {sets.fingerprint!r} are no name and fingerprint")
     if shape.bytes_per_item:
-        whole("bytes_per_item", shape.bytes_per_item, *BUDGETS)
-    dim = whole("dim", shape.dim, 1, MAX_CODED_DIM if shape.bytes_per_item else MAX_DIM)
+        check_int("bytes_per_item", shape.bytes_per_item, *BUDGETS)
+    dim = check_int("dim", shape.dim, 1, MAX_CODED_DIM if shape.bytes_per_item else MAX_DIM)
     return replace(shape, dim=dim)
 
 

@@ -41,11 +41,11 @@ __all__ = [
     "read_record",
     "read_split",
     "refit_heads",
+    "replace_block",
     "retrieval",
     "stress",
     "tradeoff",
     "train_test_split",
-    "with_block",
     "write_claim",
 ]
 
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     )
     from setnet.evaluate.ranking_calibration import calibrate_head
     from setnet.evaluate.record import Interrupted, Progress, Record, Row, processor, read_record
-    from setnet.evaluate.report import compare_with_paper, with_block
+    from setnet.evaluate.report import compare_with_paper, replace_block
     from setnet.evaluate.tables import Table
     from setnet.evaluate.worlds import SimulatedWorld
 else:

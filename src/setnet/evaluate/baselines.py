@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, Match, greedy_matches
-from setnet.engine.query import merged as merged_examples
+from setnet.engine.query import merge_examples
 from setnet.evaluate.stress_trial import probability_in_place
 from setnet.evaluate.worlds import World
 from setnet.heads import Logistic
@@ -61,7 +61,7 @@ class PreTags:
 
     def __init__(self, gallery: Mapping[str, Floats], logistic: Logistic) -> None:
         self._threshold = logistic.threshold
-        self._gallery = np.concatenate([merged_examples(rows) for rows in gallery.values()])
+        self._gallery = np.concatenate([merge_examples(rows) for rows in gallery.values()])
         self._tags: dict[str, _Tags] = {name: {} for name in gallery}
         self._ids: list[str] = []
 

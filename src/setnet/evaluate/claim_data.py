@@ -271,7 +271,7 @@ class Described:
         some = self._elements(source, rows).numpy()
         out = np.zeros((len(source.labels), some.shape[1]), dtype=np.float32)
         out[rows] = some
-        return [test.described(out) for test in tests]
+        return [test.with_descriptors(out) for test in tests]
 
     def orthogonality(self, aggregator: Aggregator | None) -> dict[str, object]:
         """Return G_diff of the tested identities (eq. 4) over that of random directions."""

@@ -24,7 +24,7 @@ PARTS = ("train", "test")  # of VGGFace2, and of a split
 def split_photos(
     data: Path, split: Path | None = None
 ) -> tuple[list[Path], NDArray[np.str_], NDArray[np.bool_]]:
-    """Return the photos of a folder of identities, whose each is, and which are for training.
+    """Return the photos of a folder of identities, the identity of each, and which are for training.
 
     The identities are folders in `data` itself, or in ``train`` and ``test`` below it.
     """

@@ -23,11 +23,11 @@ def write_section(
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
     with storage_errors(page, "cannot write "):
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(with_block(text, name, "\n".join(parts)).lstrip("\n"), encoding="utf-8")
+        page.write_text(replace_block(text, name, "\n".join(parts)).lstrip("\n"), encoding="utf-8")
     return page
 
 
-def with_block(text: str, name: str, content: str) -> str:
+def replace_block(text: str, name: str, content: str) -> str:
     """Return the page with the named generated block replaced, or added at the end."""
     start, end = f"<!-- begin generated: {name} -->", f"<!-- end generated: {name} -->"
     block = f"{start}\n{content}\n{end}"

@@ -42,8 +42,8 @@ WORLD_STEP = 1000  # between the seeds of worlds
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A way to keep every face."""
+class ElementMethod:
+    """A method that stores every face, and its size in words and in bytes."""
 
     make: Callable[[], Representation]
     size: str
@@ -63,18 +63,18 @@ class Settings(MethodSettings):
         (), "Also keep a set's faces in so many bytes; repeatable.", "--bytes", metavar="BYTES", counts=False
     )
 
-    def elements_kept(self, methods: Methods) -> dict[str, Kept]:
+    def element_methods(self, methods: Methods) -> dict[str, ElementMethod]:
         """Return the rows that keep every face."""
         dim = methods.train.dim
-        rows = {ELEMENTS: Kept(methods.elements, f"{4 * dim} per face", is_bound=True)}
+        rows = {ELEMENTS: ElementMethod(methods.elements, f"{4 * dim} per face", is_bound=True)}
         for bits in CODE_BITS:
             size = f"{element_bytes(dim, bits)} per face"
-            rows[code_name(bits)] = Kept(partial(methods.elements, bits=bits), size)
+            rows[code_name(bits)] = ElementMethod(partial(methods.elements, bits=bits), size)
         if methods.whitens:
             rows[ELEMENTS_WHITENED] = replace(rows[ELEMENTS], make=partial(methods.elements, whitened=True))
         for budget in self.budgets:
             name = f"budget codes, {budget} bytes"
-            rows[name] = Kept(partial(BudgetElements, budget), str(budget), budget)
+            rows[name] = ElementMethod(partial(BudgetElements, budget), str(budget), budget)
         return rows
 
 
@@ -84,7 +84,7 @@ def run(run: Run, settings: Settings) -> None:
     split = settings.train_test_split()
     methods = settings.fitted_methods(split, settings.sets)
     names = methods.chosen(settings.methods)
-    kept = settings.elements_kept(methods)
+    kept = settings.element_methods(methods)
     run.total = len(names) + len(kept)
     todo = [name for name in [*names, *kept] if not run.has(name)]
     if not todo:
@@ -110,13 +110,13 @@ def run(run: Run, settings: Settings) -> None:
         run.add(_row(name, kept.get(name), methods, tests))
 
 
-def _row(name: str, way: Kept | None, methods: Methods, tests: Sequence[StressTest]) -> Row:
+def _row(name: str, stored: ElementMethod | None, methods: Methods, tests: Sequence[StressTest]) -> Row:
     started = time.monotonic()
     facts: dict[str, Any]
-    if way is not None:
-        kept = way.make()
+    if stored is not None:
+        kept = stored.make()
         logistic = methods.fitted_logistic(kept)
-        facts = {"bytes": way.size, "bytes_per_item": way.bytes, "note": "every face stored"}
+        facts = {"bytes": stored.size, "bytes_per_item": stored.bytes, "note": "every face stored"}
     else:
         method = methods.make(name)
         kept, logistic = SetVectors(method.aggregator), method.logistic
@@ -124,7 +124,7 @@ def _row(name: str, way: Kept | None, methods: Methods, tests: Sequence[StressTe
         facts = {"bytes": size, "bytes_per_item": size, "note": method.note}
     measured = measure_ranking(kept, tests, logistic)
     facts |= {"w": logistic.w, "b": logistic.b, "seconds": round(time.monotonic() - started, 1)}
-    return Row(name, measured.values, facts, way is not None and way.is_bound, measured.draws)
+    return Row(name, measured.values, facts, stored is not None and stored.is_bound, measured.draws)
 
 
 def tables(record: Record) -> list[Table]:

@@ -127,7 +127,7 @@ class StressTest:
     depths: tuple[int, ...] = (10,)
     faces: tuple[int, ...] = FACES
 
-    def described(self, descriptors: Floats) -> StressTest:
+    def with_descriptors(self, descriptors: Floats) -> StressTest:
         """Return the same test of other descriptors, with what is known of the ground truth."""
         other = replace(self, world=replace(self.world, descriptors=descriptors))
         for known in ("examples", "places", "relevance", "ideal"):

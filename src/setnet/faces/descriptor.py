@@ -51,7 +51,7 @@ class Descriptor:
             return [box_crop(pixels, tuple(box), size, self._entry.extend) for box in found.boxes.tolist()]
         return [five_point_crop(pixels, points, size) for points in found.landmarks]
 
-    def enlarges(self, found: Detections) -> npt.NDArray[np.float64]:
+    def enlargement(self, found: Detections) -> npt.NDArray[np.float64]:
         """Return how many times larger than in the photo each face is in its crop; below 1 it is smaller."""
         size = self._entry.size
         if self._entry.align == "box":

@@ -138,7 +138,7 @@ def describe_faces(
     if len(places) != len(points):
         raise InvalidInputError(f"{len(places)} boxes and {len(points)} landmarks are not of the same faces")
     found = known.scale(1 / photo.reduction)
-    if photo.reduction > 1 and (descriptor.enlarges(found) > _MAX_ENLARGED).any():
+    if photo.reduction > 1 and (descriptor.enlargement(found) > _MAX_ENLARGED).any():
         photo = photo.in_full()
         found = known.scale(1 / photo.reduction)
     return descriptor.describe(descriptor.crops(photo.pixels, found))
@@ -159,7 +159,7 @@ def _detect(
             longest_side=settings.longest_side,
         )
         found = detector.confirm(photo.pixels, candidates, lowest)
-    if photo.reduction > 1 and (descriptor.enlarges(found) > _MAX_ENLARGED).any():
+    if photo.reduction > 1 and (descriptor.enlargement(found) > _MAX_ENLARGED).any():
         with times.spent("decoder"):
             full = photo.in_full()
         with times.spent("detector"):

@@ -136,7 +136,7 @@ def find_appearances(
         if not len(person.descriptors):
             continue
         with suppress(InvalidInputError):  # damaged examples find nobody
-            matcher = library._matching.matcher(person)
+            matcher = library._matchers.matcher(person)
             vectors[number], thresholds[number] = matcher.vector, matcher.sure if sure else matcher.maybe
     known = _known_appearances(people, with_groups=not sure)
     parts, items = [known], [np.empty(0, np.int64)]

@@ -271,7 +271,7 @@ def index_into(
     collection, settings = open_collection(address, bytes_per_photo, chosen)
     writer = CollectionPart(collection, part, roots)
     try:
-        return IndexRun(writer, settings, options, check_patterns(exclude)).over(roots)
+        return IndexRun(writer, settings, options, check_patterns(exclude)).run(roots)
     finally:
         writer.tidy()
 

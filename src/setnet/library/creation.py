@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
-from setnet.engine.settings import BUDGETS, IndexOptions, whole
+from setnet.engine.settings import BUDGETS, IndexOptions, check_int
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.library.database import Database
 from setnet.library.folder_scan import check_patterns
@@ -87,7 +87,7 @@ def create_files(
 
     settings = settings or FaceSettings()
     if bytes_per_photo is not None:
-        whole("bytes_per_photo", bytes_per_photo, *BUDGETS)
+        check_int("bytes_per_photo", bytes_per_photo, *BUDGETS)
     entry = model_entry(settings.descriptor, "descriptor")
     model_paths(entry)
     model_paths(model_entry(settings.detector, "detector"))

@@ -63,7 +63,7 @@ class DuplicateGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DescribedPhoto:
+class PhotoVlads:
     """A photo file with its content's hash, its size in pixels and its VLADs, as it is and mirrored."""
 
     path: bytes
@@ -196,15 +196,15 @@ class PhotoPairs:
     def __exit__(self, *_: object) -> None:
         self._pool.close()
 
-    def described(self, paths: Iterable[bytes]) -> Iterator[DescribedPhoto | None]:
+    def described(self, paths: Iterable[bytes]) -> Iterator[PhotoVlads | None]:
         """Yield each photo with its VLADs; None stands for one that could not be read."""
         results = unordered_map(self._describe, paths, self._pool.capacity)
         for path, result in results:
             if isinstance(result, str):
                 self._on_failure(path, result)
-            yield result if isinstance(result, DescribedPhoto) else None
+            yield result if isinstance(result, PhotoVlads) else None
 
-    def _describe(self, path: bytes) -> tuple[bytes, DescribedPhoto | str]:
+    def _describe(self, path: bytes) -> tuple[bytes, PhotoVlads | str]:
         task = Message("describe", {"path": os.fsdecode(path)})
         try:
             return path, self._pool.call(task, lambda reply: _photo_from(path, reply))
@@ -230,14 +230,14 @@ class PhotoPairs:
             return pair, None
 
 
-def _photo_from(path: bytes, reply: Message) -> DescribedPhoto | str:
+def _photo_from(path: bytes, reply: Message) -> PhotoVlads | str:
     if reply.fields.get("reason") is not None:
         return reply.text("reason")
     content = reply.data("hash")
     vlads = reply.array("vlads", np.float32, 2, VLAD_DIM)
     if len(content) != HASH_BYTES:
         raise invalid_reply("a wrong hash")
-    return DescribedPhoto(path, content, reply.integer("pixels", 1, _MAX_PIXELS), vlads)
+    return PhotoVlads(path, content, reply.integer("pixels", 1, _MAX_PIXELS), vlads)
 
 
 AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
@@ -285,7 +285,7 @@ def find_duplicates(
 
 def group_duplicates(
     paths: Sequence[bytes],
-    described: dict[bytes, DescribedPhoto] | None = None,
+    described: dict[bytes, PhotoVlads] | None = None,
     cache: PhotoCache | None = None,
     **options: Unpack[DuplicateOptions],
 ) -> list[DuplicateGroup]:
@@ -308,7 +308,7 @@ def group_duplicates(
                 described[photo.path] = photo
                 cache.photos[photo.hash] = photo.pixels, photo.vlads
             say("reading", done, len(unread))
-        copies: dict[bytes, list[DescribedPhoto]] = {}  # files with the same bytes need no look
+        copies: dict[bytes, list[PhotoVlads]] = {}  # files with the same bytes need no look
         for path in paths:
             if path in described:
                 copies.setdefault(described[path].hash, []).append(described[path])
@@ -332,7 +332,7 @@ def _files(paths: Iterable[bytes]) -> list[bytes]:
 
 def _link(
     reader: PhotoPairs,
-    photos: Sequence[DescribedPhoto],
+    photos: Sequence[PhotoVlads],
     agreements: dict[Contents, float],
     say: OnProgress,
 ) -> DisjointSets[bytes]:
@@ -390,12 +390,12 @@ def library_duplicates(library: Library, **options: Unpack[DuplicateOptions]) ->
         cache.write(library.path / VLADS)
 
 
-def _known(files: dict[bytes, KnownFile], cache: PhotoCache) -> Iterator[tuple[bytes, DescribedPhoto]]:
+def _known(files: dict[bytes, KnownFile], cache: PhotoCache) -> Iterator[tuple[bytes, PhotoVlads]]:
     """Yield the photos whose VLADs are kept and whose files are as they were when they were indexed."""
     for path, file in files.items():
         if file.hash in cache.photos and _is_unchanged(path, file):
             pixels, vlads = cache.photos[file.hash]
-            yield path, DescribedPhoto(path, file.hash, pixels, vlads)
+            yield path, PhotoVlads(path, file.hash, pixels, vlads)
 
 
 def _is_unchanged(path: bytes, file: KnownFile) -> bool:

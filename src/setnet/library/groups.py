@@ -350,7 +350,7 @@ class Groups:
             return group_library(
                 self._database,
                 library.set_index,
-                library._matching.model,
+                library._matchers.model,
                 again=again,
                 progress=progress,
                 should_stop=should_stop,
@@ -430,7 +430,7 @@ class Groups:
         places = list(group.faces)
         photos = self._library.photos.get_many(photo for photo, _ in places)
         quality = [
-            self._library._matching.model.quality(photos[photo].faces[face].quality)
+            self._library._matchers.model.quality(photos[photo].faces[face].quality)
             if photo in photos
             else 0.1
             for photo, face in places
@@ -442,7 +442,7 @@ class Groups:
         """Return the function that tells which faces would surely be found with these examples."""
         rejected = self._rejected_faces(name)
         person = QueryPerson(name, np.stack([e.descriptor for e in examples]), rejected=rejected)
-        matcher = self._library._matching.matcher(person)
+        matcher = self._library._matchers.matcher(person)
 
         def is_sure(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
             return np.asarray(vectors @ matcher.vector >= matcher.sure + _MARGIN)
@@ -609,7 +609,7 @@ class _GroupMeans:
         if kept is not None and kept.state == state:
             return kept
         with library._database.reading() as db, transaction(db, "BEGIN"):
-            faces = LibraryFaces.read(db, library.set_index, library._matching.model)
+            faces = LibraryFaces.read(db, library.set_index, library._matchers.model)
             members = np.array(db.execute("SELECT id, grp FROM group_members").fetchall(), np.int64)
         rows = faces.find_rows(members.reshape(-1, 2)[:, 0])
         groups, to = np.unique(members.reshape(-1, 2)[rows >= 0, 1], return_inverse=True)

@@ -248,7 +248,7 @@ class IndexRun:
         self._workers = 0
         self._reader: PhotoReader | CollectedPhotos | None = None
 
-    def over(self, roots: Sequence[bytes]) -> IndexReport:
+    def run(self, roots: Sequence[bytes]) -> IndexReport:
         """Bring what is stored up to date with the folders `roots`."""
         self._writer.recover()
         self._known = self._catalog.known_files()

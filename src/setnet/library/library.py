@@ -145,7 +145,7 @@ class Library:
         if self.dim < 1:
             self._database.close()
             raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
-        self._matching = PersonMatchers(self)
+        self._matchers = PersonMatchers(self)
 
     def __enter__(self) -> Self:
         return self
@@ -332,11 +332,11 @@ class Library:
             remember_folders(self._database, roots, exclude)
             writer = PhotoWriter(self._database, index)
             group = partial(
-                group_library, self._database, index, self._matching.model, should_stop=should_stop
+                group_library, self._database, index, self._matchers.model, should_stop=should_stop
             )
             excluded = read_exclusions(self.photos)
             run = IndexRun(writer, self.settings, options, excluded, collected, partial(group, interim=True))
-            report = run.over(roots)
+            report = run.run(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:
                     grouped = group(progress=run.show_grouping)
@@ -347,7 +347,7 @@ class Library:
             from setnet.library.pictures import delete_stale
 
             delete_stale(self.path / THUMBNAILS, self.photos)
-        for remark in self.searches.follow() if report.has_changed else ():
+        for remark in self.searches.update_all_links() if report.has_changed else ():
             _LOG.warning("%s", remark)
         return report
 
@@ -389,7 +389,7 @@ class Library:
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
         when the library changes meanwhile. `max_photos` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.photos, self._matching, query, self._as_person, max_photos)
+        return Ranking(self.set_index, self.photos, self._matchers, query, self._as_person, max_photos)
 
     @own_errors
     def person(self, text: str) -> QueryPerson:

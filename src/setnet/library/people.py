@@ -530,7 +530,7 @@ class People:
             return []
         photos = self._library.photos.get_many(said.photo_id for said in faces)
         vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
-        model = self._library._matching.model
+        model = self._library._matchers.model
         quality = [model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces]
         return [faces[row] for row in example_faces(vectors, np.array(quality), missing)]
 

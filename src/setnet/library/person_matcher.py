@@ -327,7 +327,7 @@ class NamedPeople:
         )
         if not people:
             return cls.nobody()
-        matchers = tuple(library._matching.matcher(person) for person in people)
+        matchers = tuple(library._matchers.matcher(person) for person in people)
         vectors = np.stack([matcher.vector for matcher in matchers])
         return cls(people, matchers, vectors, np.array([r.maybe for r in matchers]))
 

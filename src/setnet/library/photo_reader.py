@@ -413,9 +413,9 @@ class PhotoReader:
         self, photos: Iterable[LibraryPhoto], should_stop: Callable[[], bool] | None = None
     ) -> Iterator[DescribedPhoto]:
         """Yield stored photos with new descriptors of the faces that are known of them."""
-        return unordered_map(self._described, photos, self.pool.capacity, should_stop)
+        return unordered_map(self._reembed, photos, self.pool.capacity, should_stop)
 
-    def _described(self, photo: LibraryPhoto) -> DescribedPhoto:
+    def _reembed(self, photo: LibraryPhoto) -> DescribedPhoto:
         if not photo.faces:
             return photo, np.zeros((0, self.dim), np.float32)
         is_shot = photo.start is not None

@@ -153,11 +153,11 @@ class PhotoWriter:
         shape = self._index.shape
         nothing = np.zeros((0, shape.dim), np.float32)
         rows = np.concatenate([nothing, *(r.descriptors for _, r in photos if r.descriptors is not None)])
+        if shape.bytes_per_item:  # moved photos are stored again from codes, whose lengths are not 1
+            rows = unit(rows)
         self._index.add(
             [i for i, _ in photos],
-            unit(rows)
-            if shape.bytes_per_item
-            else rows,  # of codes that are stored again, as of moved photos
+            rows,
             [len(r.faces) for _, r in photos],
             attributes=[index_attributes(r.file, r.taken, len(r.faces), r.start) for _, r in photos],
         )

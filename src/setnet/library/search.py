@@ -71,15 +71,15 @@ class QueryMatcher:
 
     def __init__(
         self,
-        matching: PersonMatchers,
+        matchers: PersonMatchers,
         query: PhotoQuery,
         people: Sequence[QueryPerson],
         without: Sequence[QueryPerson],
     ) -> None:
         self._query = query
         self._people = list(people)
-        self.matchers = [matching.matcher(person) for person in people]
-        self._excluded = [matching.matcher(person) for person in without]
+        self.matchers = [matchers.matcher(person) for person in people]
+        self._excluded = [matchers.matcher(person) for person in without]
         self.vectors = np.stack([r.vector for r in self.matchers])
         self._thresholds = np.array([self._find_threshold(r) for r in self.matchers])
         self._sure = np.array([r.sure for r in self.matchers])
@@ -224,17 +224,17 @@ class Ranking:
         self,
         index: SetIndex,
         catalog: PhotoCatalog,
-        matching: PersonMatchers,
+        matchers: PersonMatchers,
         query: PhotoQuery,
-        resolved: Callable[[PersonLike, int], QueryPerson],
+        resolve: Callable[[PersonLike, int], QueryPerson],
         max_photos: int | None = None,
     ) -> None:
         begin = perf_counter()
         both = (query.people, query.without)
-        everyone = with_unique_names([resolved(p, n) for some in both for n, p in enumerate(some, 1)])
+        everyone = with_unique_names([resolve(p, n) for some in both for n, p in enumerate(some, 1)])
         self.query = query
         self.people, self.without = everyone[: len(query.people)], everyone[len(query.people) :]
-        self.matching = QueryMatcher(matching, query, self.people, self.without)
+        self.matcher = QueryMatcher(matchers, query, self.people, self.without)
         start = perf_counter()
         self._index, self._catalog = index, catalog
         self._extending = threading.Lock()
@@ -242,14 +242,14 @@ class Ranking:
         missing = self._conditions.unmet_by(catalog)
         self.commit = catalog.commit()  # before the search: what changes during it is noticed
         self.searched = len(index)
-        self.faces = self.matching.matchers[0].faces
+        self.faces = self.matcher.matchers[0].faces
         self._max_photos = sys.maxsize if max_photos is None else max_photos
         self.totals: tuple[GroupTotal, ...] | None = None
         self._items, self._is_complete = RankedItems.none(len(self.people)), True
         if not missing:
             self._rank(min(query.offset + query.k + 1, self._max_photos))
         elif self._counts:
-            self.totals = self.matching.totals(self._items)
+            self.totals = self.matcher.totals(self._items)
         unsure: dict[str, str] = {}
         filtered: list[str] = []
         if not missing and self.faces:
@@ -258,7 +258,7 @@ class Ranking:
         self._seconds = {"people": start - begin, "search": perf_counter() - start}
         self._warnings = (
             *(note for person in everyone for note in person.notes),
-            *look_alikes(self.people, self.matching.matchers),
+            *look_alikes(self.people, self.matcher.matchers),
             *missing,
             *unsure.values(),
             *filtered,
@@ -297,7 +297,7 @@ class Ranking:
             warnings=self._warnings,
             totals=self.totals,
             faces=self.faces,
-            thresholds=self.matching.thresholds,
+            thresholds=self.matcher.thresholds,
             unsure=self.unsure,
         )
 
@@ -336,7 +336,7 @@ class Ranking:
         found = self._search(depth, query.at_least, query.threads)
         if self._counts:
             matched = found if query.at_least else self._search(everything, 1, query.threads)
-            self.totals = self.matching.totals(matched)
+            self.totals = self.matcher.totals(matched)
         self._items, self._is_complete = found.first(self._max_photos), self._is_all(found, depth)
         if query.newest:
             # of those with most of the people the latest taken first
@@ -347,9 +347,9 @@ class Ranking:
             self._items, self._is_complete = self._items.take(order), True
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
-        options = self.matching.options(self._conditions.where(), at_least, threads)
+        options = self.matcher.options(self._conditions.where(), at_least, threads)
         mode = cast(Mode, self.query.mode)  # which the query has checked
-        return self._rank_photos(self.matching.vectors, k, mode, options, self._conditions)
+        return self._rank_photos(self.matcher.vectors, k, mode, options, self._conditions)
 
     def _rank_photos(
         self, vectors: Floats, k: int, mode: Mode, options: SearchOptions, conditions: Conditions
@@ -375,8 +375,8 @@ class Ranking:
 
         Who is surely in the library, but in no photo that meets the conditions, is not missing there.
         """
-        sure = self.matching.sure(self._items).any(axis=0)
-        follow = np.asarray(self.matching.matched(self._items).any(axis=0))
+        sure = self.matcher.sure(self._items).any(axis=0)
+        follow = np.asarray(self.matcher.matched(self._items).any(axis=0))
         unsure: dict[str, str] = {}
         filtered: list[str] = []
         for number in np.flatnonzero(~sure).tolist():
@@ -394,7 +394,7 @@ class Ranking:
         return unsure, filtered
 
     def _sure_photos(self, number: int, conditions: Conditions, max_photos: int) -> int:
-        vector, options = self.matching.of_one(number, conditions.where())
+        vector, options = self.matcher.of_one(number, conditions.where())
         mode: Mode = "fast" if self.query.mode == "fast" else "exact"
         return len(self._rank_photos(vector, max_photos, mode, options, conditions))
 
@@ -403,7 +403,7 @@ class Ranking:
         elements, similarities = np.full_like(items.elements, -1), np.zeros_like(items.similarities)
         place = {name: number for number, name in enumerate(items.ids) if name in photos}
         with suppress(InvalidInputError):  # a photo was removed a moment ago
-            for hit in self.matching.paired(self._index, list(place)):
+            for hit in self.matcher.paired(self._index, list(place)):
                 for match in hit.matches:
                     at = place[hit.id], int(match.query_element)
                     elements[at], similarities[at] = match.element, match.similarity
@@ -416,7 +416,7 @@ class Ranking:
         for photo_id, score, of_photo, similarities in pairs:
             photo = photos.get(photo_id)
             if photo is not None and max(of_photo) < len(photo.faces):
-                yield PhotoHit(photo, score, tuple(self.matching.matches(photo, of_photo, similarities)))
+                yield PhotoHit(photo, score, tuple(self.matcher.matches(photo, of_photo, similarities)))
 
 
 class PersonPhoto(NamedTuple):

@@ -95,12 +95,12 @@ class Searches:
             entered = enter_change(db, "search", f"removed the search {search.name}", people)
             return next(change for change in list_changes(db) if change.id == entered)
 
-    def follow(self) -> list[str]:
+    def update_all_links(self) -> list[str]:
         """Bring the folders of links up to date; return a remark for each that could not be."""
-        return [remark for search in self if search.link_to for remark in self.follow_one(search)]
+        return [remark for search in self if search.link_to for remark in self.update_links(search)]
 
-    def follow_one(self, search: SavedSearch) -> list[str]:
-        """Let the folder of a search have links to its photos, and none to other photos of the library."""
+    def update_links(self, search: SavedSearch) -> list[str]:
+        """Make the folder of a search link to its photos, and to no other photos of the library."""
         assert search.link_to is not None
         folder = Path(search.link_to)
         try:

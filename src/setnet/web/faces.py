@@ -106,7 +106,7 @@ async def _read_image(request: Request) -> bytes:
 def group_faces(library: Library, query: FaceIds, state: State) -> FaceGroups:
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
-    threshold = library._matching.threshold
+    threshold = library._matchers.threshold
     groups: list[list[str]] = []
     for face_id, descriptor in faces.items():
         alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)

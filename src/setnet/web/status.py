@@ -39,7 +39,7 @@ def get_status(library: Library, state: State, request: Request) -> Response:
         "folders": [display_path(folder) for folder in library.folders],
         "settings": library.settings.to_dict(),
         "dim": library.dim,
-        "threshold": library._matching.threshold,
+        "threshold": library._matchers.threshold,
         "modes": ["exact", "fast"] if sets is None else ["exact", "fast", "set"],
         "index": state.index_job.state.to_dict(),
         "limits": {

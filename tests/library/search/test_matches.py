@@ -174,13 +174,13 @@ def test_a_rejected_face_never_matches_again_and_several_make_less_similar_ones_
         "two guesses.jpg": ["Anna?"],
         "guess.jpg": ["Anna?"],
     }
-    mean, spread = library._matching.model.genuine_to(1)
-    assert library._matching.matcher(anna).sure == pytest.approx(mean - spread, abs=0.001)
+    mean, spread = library._matchers.model.genuine_to(1)
+    assert library._matchers.matcher(anna).sure == pytest.approx(mean - spread, abs=0.001)
     add(library, {"late.jpg": [near(ANNA, 0.59, 9)], **{f"{n}.jpg": [near(ANNA, 0.6, n)] for n in range(2)}})
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna"], "one may be a slip"
     more = {photo.path.name: photo.id for photo in library.photos.all_photos()}
     anna = person(ANNA, rejected=refused | {(more["0.jpg"], 0), (more["1.jpg"], 0)})
-    assert library._matching.matcher(anna).sure == pytest.approx(0.62, abs=0.001)
+    assert library._matchers.matcher(anna).sure == pytest.approx(0.62, abs=0.001)
     assert found(library, [anna], mode=mode)["late.jpg"] == ["Anna?"]
     assert found(library, [person(ANNA)], mode=mode)["late.jpg"] == ["Anna"]
 

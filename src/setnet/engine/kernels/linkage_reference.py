@@ -17,7 +17,7 @@ def linkage(
     spread: float, rest: float, apart_penalty: float, apart_rate: float, bars: NDArray[np.float64],
     clusters: NDArray[np.int32], status: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Merge the two clusters of the highest score until none reaches the bar; write whose each element is.
+    """Merge the two clusters of the highest score until none reaches the bar; write the cluster of each.
 
     A heap has the scores of all pairs of neighbours, those of clusters that have merged since included.
     """
