@@ -82,10 +82,10 @@ def demo(
     result = Result(facts, *parts, *([] if serve else [_next_steps(place, folder)]))
     if not serve:
         return result
-    from setnet.web import serve as open_page
+    from setnet.web import serve as serve_library
 
     result.print(call.json)
-    open_page(place / "library", port=port, open_page=True, say=say)
+    serve_library(place / "library", port=port, open_page=True, say=say)
     return None
 
 

@@ -48,7 +48,7 @@ class PyLateIndex:
         self.sets: SetIndex | None = None
         if self.path.exists() and any(self.path.iterdir()):
             if override:
-                SetIndex.open(self.path).close()  # refuses a folder that is none
+                SetIndex.open(self.path).close()  # an error unless it is an index
                 shutil.rmtree(self.path)
             else:
                 self.sets = SetIndex.open(self.path)
@@ -72,9 +72,8 @@ class PyLateIndex:
             self.sets = SetIndex.open_or_create(self.path, dim, precision="float16", head="none")
         for at in range(0, len(documents), batch_size):
             assert self.sets is not None
-            end = (
-                at + batch_size if at + batch_size < len(documents) else None
-            )  # odd ids are an error at the end
+            # The last batch takes all ids that are left: too many of them are an error.
+            end = at + batch_size if at + batch_size < len(documents) else None
             self.sets.add(ids[at:end], documents[at:end])
         return self
 

@@ -28,7 +28,7 @@ class Cascade(Detector):
 
     name = "cascade"
     default_threshold = 0.7
-    perhaps = 0.75
+    candidate_share = 0.75
 
     def __init__(self, yunet: YuNet, rnet: Any, onet: Any) -> None:
         self._yunet, self._rnet, self._onet = yunet, rnet, onet

@@ -132,7 +132,7 @@ class Detector(ABC):
 
     name: str
     default_threshold: float
-    perhaps: float = 1.0
+    candidate_share: float = 1.0
     """Share of the threshold from which a candidate may be a face when it is looked at in more pixels."""
 
     @abstractmethod

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _ORIENTATION, _CHANGED = 0x0112, 0x0132
-_CAMERA_PART, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
+_EXIF_IFD, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
 _MAKER, _MODEL, _LENS = 0x010F, 0x0110, 0xA434
 _EXPOSURE, _APERTURE, _SENSITIVITY, _FOCAL_LENGTH = 0x829A, 0x829D, 0x8827, 0x920A
-_PLACE_PART, _LATITUDE, _LONGITUDE = 0x8825, 2, 4
+_GPS_IFD, _LATITUDE, _LONGITUDE = 0x8825, 2, 4
 _DATE = re.compile(r"\s*(\d{4})\D(\d{1,2})\D(\d{1,2})\D+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2}))?")
 
 
@@ -58,7 +58,7 @@ def taken_at(image: Image) -> datetime | None:
     """Return when the photo was taken, by the camera's clock; None where EXIF does not say."""
     try:
         exif = image.getexif()
-        camera = exif.get_ifd(_CAMERA_PART)
+        camera = exif.get_ifd(_EXIF_IFD)
         texts = [camera.get(_TAKEN), camera.get(_DIGITISED), exif.get(_CHANGED)]
     except Exception:  # damaged EXIF must not cost the photo
         return None
@@ -80,7 +80,7 @@ def read_camera(image: Image) -> dict[str, str | float]:
     """Return what EXIF tells of the camera, its settings and the place: what is absent is left out."""
     try:
         exif = image.getexif()
-        camera, place = exif.get_ifd(_CAMERA_PART), exif.get_ifd(_PLACE_PART)
+        camera, place = exif.get_ifd(_EXIF_IFD), exif.get_ifd(_GPS_IFD)
     except Exception:  # damaged EXIF is no EXIF
         return {}
     maker, model = _text(exif.get(_MAKER)), _text(exif.get(_MODEL))

@@ -26,7 +26,7 @@ class Mtcnn(Detector):
 
     name = "mtcnn"
     default_threshold = 0.7
-    perhaps = 0.75
+    candidate_share = 0.75
 
     def __init__(self, pnet: Any, rnet: Any, onet: Any) -> None:
         self._pnet, self._rnet, self._onet = pnet, rnet, onet

@@ -149,7 +149,7 @@ def _detect(
 ) -> tuple[Photo, Detections]:
     """Return the faces, and the photo in whose pixels they are: in full if a face was small in the given."""
     threshold = detector.default_threshold if settings.threshold is None else settings.threshold
-    lowest = threshold if photo.reduction == 1 else threshold * detector.perhaps
+    lowest = threshold if photo.reduction == 1 else threshold * detector.candidate_share
     with times.spent("detector"):
         candidates = tiled_candidates(
             detector,
