@@ -215,7 +215,8 @@ def _a_person_is_saved_and_found_again(surface: Page, portrait: Path) -> None:
     surface.open("people")
     page.locator(".named-person", has_text="Zoë O'Hara").click()
     page.get_by_role("button", name="Find photos").click()
-    expect(page.locator("#view-search .group h2").first).to_contain_text("with Zoë O'Hara")
+    # Without anybody else in the heading: that of the query before begins alike.
+    expect(page.locator("#view-search .group h2").first).to_have_text(re.compile(r"with Zoë O'Hara\s*$"))
     assert {"three.jpg", "pair.jpg"} <= set(surface.names())
     page.get_by_label("Remove Zoë O'Hara from the query").click()
     expect(page.locator(".person")).to_have_count(0)
