@@ -47,6 +47,25 @@ def test_a_failed_transaction_changes_nothing(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM meta").fetchone() == (0,)
 
 
+def test_a_stored_change_is_no_error_where_what_follows_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: sqlite3.Connection) -> int:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    database = Database(tmp_path / "library.db")
+    with monkeypatch.context() as patch, database.writing() as db:
+        patch.setattr("setnet.library.database.stored_number", fail)  # it is read after the commit
+        db.execute("INSERT INTO meta VALUES ('a', 'b')")
+    assert "library.journal is not up to date" in caplog.text
+    with database.writing() as db:
+        assert db.execute("SELECT value FROM meta").fetchone() == ("b",)
+        db.execute("INSERT INTO meta VALUES ('c', 'd')")
+    journal = database.journal.read()
+    assert journal is not None
+    assert journal.rows["meta"] == {"a": ("a", "b"), "c": ("c", "d")}
+
+
 def test_a_database_locked_for_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("setnet.library.database._PATIENCE_SECONDS", 0.05)
     first, second = Database(tmp_path / "library.db"), Database(tmp_path / "library.db")

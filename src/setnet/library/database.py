@@ -182,7 +182,8 @@ class Database:
             if entries:
                 try:
                     self.journal.enter(db, stored_number(db), entries)
-                except OSError as error:  # stored all the same; the next change writes the journal whole
+                # Stored all the same; the next change writes the journal whole.
+                except (OSError, sqlite3.Error) as error:
                     _LOG.warning("%s is not up to date: %s", display_path(self.journal.path), error)
 
     @contextmanager
